@@ -1,0 +1,1 @@
+"""Pages of core, one file per noun: account, project, keys, operations."""

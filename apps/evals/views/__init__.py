@@ -1,0 +1,1 @@
+"""Pages of evals, one file per noun."""

@@ -1,0 +1,1 @@
+"""Pages of training: runs, trajectories, families, verifiers."""

@@ -1,0 +1,1 @@
+"""What benchmarks compare with, where a library alone is not the peer."""

@@ -1,0 +1,1 @@
+"""Pure rules: no clock, no I/O, no framework. Randomness is always an argument."""

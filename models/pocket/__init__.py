@@ -1,0 +1,1 @@
+"""The pocket model: small enough to train and to serve on one CPU core. See MODEL_CARD.md."""

@@ -1,0 +1,5 @@
+"""The coding pack: functions, small repositories, tests and queries."""
+
+from packs.coding.tasks import PACK
+
+__all__ = ["PACK"]

@@ -1,0 +1,157 @@
+"""A project with a base in service, engines that hold what they should, and a candidate."""
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from apps.core.models import Project
+from apps.core.permissions import Actor
+from apps.versions import services
+from apps.versions.models import BaseModel, Deployment, EditionKind, ModelVersion, Release
+from artifacts import ArtifactStore
+from tests.apps.versions.traffic import load
+
+PLAN = {
+    "steps": [{"weight": 0.1, "min_units": 40}, {"weight": 0.5, "min_units": 40}],
+    "margin": 0.2,
+}
+
+
+@pytest.fixture
+def base(project: Project, actor: Actor) -> BaseModel:
+    return services.base_model_register(
+        project=project, name="pocket", engine_name="pocket", path="/models/pocket", by=actor
+    )
+
+
+@pytest.fixture
+def control(base: BaseModel) -> ModelVersion:
+    """1.0, in service."""
+    return base.versions.get(minor=0)
+
+
+@pytest.fixture
+def engines(base: BaseModel) -> list[Deployment]:
+    """Both engines up, holding the base only."""
+    Deployment.objects.engines().update(healthy=True, loaded=["pocket"])
+    return list(Deployment.objects.engines())
+
+
+@pytest.fixture
+def adapter(store: ArtifactStore, tmp_path: Path) -> Callable[[str], str]:
+    """Store a small adapter folder and return its digest; other ``content``, another digest."""
+
+    def make(content: str = "weights") -> str:
+        folder = tmp_path / f"adapter-{content}"
+        folder.mkdir(exist_ok=True)
+        (folder / "adapter_config.json").write_text(json.dumps({"content": content}))
+        return store.put_tree(folder)
+
+    return make
+
+
+@pytest.fixture
+def register(
+    project: Project, base: BaseModel, actor: Actor, adapter: Callable[[str], str]
+) -> Callable[..., ModelVersion]:
+    """Register a version with a fresh adapter, by default with a finished evaluation."""
+
+    def make(name: str, *, evaluated: bool = True, loaded: bool = True) -> ModelVersion:
+        version = services.version_register(
+            project=project,
+            base=base,
+            adapter_name=name,
+            adapter_digest=adapter(name),
+            origin=f"training.run:{name}",
+            origin_label=f"run {name}",
+            by=actor,
+        )
+        if evaluated:
+            services.evidence_record(
+                version=version,
+                kind="suite",
+                source=f"evals.run:{name}",
+                title="Held-out",
+                sentence="71 % (64–77), n = 212.",
+                verdict="passed",
+            )
+        if loaded:
+            load(version)
+        return version
+
+    return make
+
+
+@pytest.fixture
+def candidate(engines: list[Deployment], register: Callable[..., ModelVersion]) -> ModelVersion:
+    """1.1, evaluated and loaded everywhere."""
+    return register("run1-v1")
+
+
+@pytest.fixture
+def release(candidate: ModelVersion, actor: Actor) -> Release:
+    """Running at 10 %."""
+    return services.release_start(candidate=candidate, plan=PLAN, reason="Better on invoices", by=actor)
+
+
+class FakeEngine:
+    """Speaks the part of vLLM's HTTP API that loading adapters needs."""
+
+    def __init__(self) -> None:
+        self.models = ["pocket"]
+        self.loads: list[dict[str, str]] = []
+        self.refuse = False
+        engine = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = (
+                    b""
+                    if self.path == "/health"
+                    else json.dumps({"data": [{"id": name} for name in engine.models]}).encode()
+                )
+                self._answer(200, body)
+
+            def do_POST(self) -> None:
+                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                engine.loads.append(asked)
+                if engine.refuse or asked["lora_name"] in engine.models:
+                    self._answer(400, b"{}")
+                    return
+                engine.models.append(asked["lora_name"])
+                self._answer(200, b"ok")
+
+            def _answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *args: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        ).start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+@pytest.fixture
+def served(base: BaseModel, settings, tmp_path: Path) -> Iterator[dict[str, FakeEngine]]:  # type: ignore[no-untyped-def]
+    """Two engines that really answer, named by the settings."""
+    fakes = {kind: FakeEngine() for kind in (EditionKind.STANDARD, EditionKind.HIGH_SPEED)}
+    settings.ENGINE_STANDARD_URL = fakes[EditionKind.STANDARD].url
+    settings.ENGINE_HIGHSPEED_URL = fakes[EditionKind.HIGH_SPEED].url
+    settings.ADAPTERS_DIR = tmp_path / "adapters"
+    yield fakes
+    for fake in fakes.values():
+        fake.stop()

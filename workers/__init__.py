@@ -1,0 +1,1 @@
+"""Muscle: engines, sandboxes, episodes and training. No database, no web framework."""

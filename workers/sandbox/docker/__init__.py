@@ -1,0 +1,1 @@
+"""Sandboxes in containers. ``backend.DockerBackend`` is the door; the SDK is imported only there."""

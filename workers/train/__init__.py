@@ -1,0 +1,1 @@
+"""Training of adapters on rollout artifacts. Import the file you need: torch loads there, not here."""
