@@ -5,6 +5,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -58,6 +59,24 @@ def base(project: Project, actor: Actor) -> BaseModel:
 def version(base: BaseModel) -> ModelVersion:
     """1.0, served by both engines."""
     return base.versions.get(minor=0)
+
+
+@pytest.fixture
+def candidate(version: ModelVersion, store: ArtifactStore, actor: Actor, tmp_path: Path) -> ModelVersion:
+    """1.1, with an adapter that both engines hold; not in service."""
+    folder = tmp_path / "adapter"
+    folder.mkdir()
+    (folder / "adapter_config.json").write_text("{}")
+    made = versions.version_register(
+        project=version.project,
+        base=version.base,
+        adapter_name="a1",
+        adapter_digest=store.put_tree(folder),
+        origin="training.run:1",
+        by=actor,
+    )
+    version.project.deployments.engines().update(loaded=["pocket", "a1"])
+    return made
 
 
 @pytest.fixture

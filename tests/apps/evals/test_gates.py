@@ -34,24 +34,6 @@ def suite(suite_version):
     return suite_version.suite
 
 
-@pytest.fixture
-def candidate(version, store, project, actor, tmp_path):
-    """1.1, with an adapter that both engines hold."""
-    folder = tmp_path / "adapter"
-    folder.mkdir()
-    (folder / "adapter_config.json").write_text("{}")
-    made = versions.version_register(
-        project=project,
-        base=version.base,
-        adapter_name="a1",
-        adapter_digest=store.put_tree(folder),
-        origin="training.run:1",
-        by=actor,
-    )
-    project.deployments.engines().update(loaded=["pocket", "a1"])
-    return made
-
-
 def revise(suite, actor, rules=FLOOR, **changes):
     return services.gate_revise(suite=suite, rules=rules, reason="Agreed", by=actor, **changes)
 
@@ -530,6 +512,38 @@ def test_the_decision_page_shows_figures_and_digests(page, judged):
 
     assert decision.run_digest[:16] in shown
     assert "Judge again" in shown
+
+
+def test_the_decision_page_names_every_figure_in_words(page, suite, actor, start, finish):
+    rules = [
+        {"kind": "error_rate", "max_rate": 0.01},
+        {"kind": "floor", "min_rate": 0.5},
+        {"kind": "non_inferiority", "margin": 0.02},
+        {"kind": "no_regression", "cases": ["case-1"]},
+        {"kind": "latency", "p95_ms": 100},
+        {"kind": "cost", "max_tokens": 50},
+        {"kind": "slice_floor", "axis": "family", "min_rate": 0.5},
+    ]
+    revise(suite, actor, rules)
+    run = start()
+    finish(run, latency_ms=80.0, prompt_tokens=30, completion_tokens=30)
+    decision = services.gate_decide(run=run, by=actor)
+
+    shown = text(page.get(decision.get_absolute_url()))
+
+    terms = re.findall(r"<dt>([^<]+)</dt>", shown)
+    assert {"Scored of all samples", "Errors of all samples", "Lower limit", "Latency, p95"} <= set(terms)
+    assert [term for term in terms if "_" in term or term[:1].islower()] == ["n"] * terms.count("n")
+
+
+def test_a_part_of_a_page_opened_by_itself_is_a_whole_page(page, judged):
+    path = f"/evals/runs/{judged(2).run_id}/gate/"
+
+    whole, part = text(page.get(path)), text(page.get(path, headers={"hx-request": "true"}))
+
+    assert whole.startswith("<!doctype html>")
+    assert "All 2 rules hold." in whole
+    assert part.startswith('<section class="panel" id="gate"')
 
 
 def test_the_release_and_promote_pages_ask_why_in_spite_of_the_gate(page, judged, candidate):

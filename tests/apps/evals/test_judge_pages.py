@@ -225,6 +225,27 @@ def test_a_judge_is_saved_and_revised_from_its_form(page, endpoints, project):
     assert "It is polite." in page.get(url("judge_revise", judge.pk)).content.decode()
 
 
+def test_the_form_says_which_fields_are_of_which_kind(page, endpoints):
+    shown = text(page.get(url("judge_create")))
+
+    marked = dict(re.findall(r'data-only="([^"]+)">.*?name="(\w+)"', shown))
+    assert marked == {
+        "judge pairwise": "aggregate", "judge": "threshold", "label": "passing_labels", "pairwise": "tie_passes",
+    }  # fmt: skip
+
+
+def test_a_field_of_another_kind_refuses_nothing_and_is_not_saved(page, endpoints):
+    fields = {
+        "name": "Tone", "kind": "label", "criteria": "C", "models": ["judge"], "prompts": ["rubric"],
+        "repeats": "1", "labels": "kind\nrude", "passing_labels": "kind", "threshold": "7",
+    }  # fmt: skip
+
+    made = page.post(url("judge_create"), fields)
+
+    assert made.status_code == 302
+    assert "threshold" not in Judge.objects.get().params
+
+
 def test_a_judge_of_labels_needs_labels(page, endpoints):
     fields = {"name": "T", "kind": "label", "criteria": "Tone.", "models": ["judge"], "prompts": ["rubric"]}
 

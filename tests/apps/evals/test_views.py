@@ -12,7 +12,6 @@ from apps.evals import services
 from apps.evals.models import Probe, Result, Run, SuiteImport, SuiteVersion
 from apps.evals.panels import nav_count, waiting_rows
 from apps.feedback.models import Capture
-from apps.versions.models import ModelVersion
 from tests.apps.evals.conftest import make_task, report_of, text
 
 pytestmark = pytest.mark.django_db
@@ -518,12 +517,10 @@ def test_a_failed_run_waits_for_a_person(start, finish, project):
 
 
 @pytest.mark.parametrize("path", ["runs/new/", "long-context/new/", "probes/new/"])
-def test_what_serves_is_the_first_target_and_not_the_newest_version(page, version, path):
-    newer = ModelVersion.objects.get(pk=version.pk)
-    newer.pk, newer.minor, newer.number, newer.state = None, version.minor + 1, "1.9", "retired"
-    newer.save()
-    ModelVersion.objects.filter(pk=version.pk).update(state="in_service")
-
+def test_what_serves_is_the_first_target_and_not_the_newest_version(
+    page, suite_version, version, candidate, path
+):
     shown = page.get(f"/evals/{path}").content.decode()
 
     assert f'<option value="version:{version.pk}:standard" selected>' in shown
+    assert f'<option value="version:{candidate.pk}:standard">' in shown
