@@ -204,9 +204,26 @@ def code(text: Any, label: str = "") -> dict[str, Any]:
 
 
 @register.inclusion_tag("components/diff.html")
-def diff(old: str, new: str, label: str = "Difference") -> dict[str, Any]:
-    """Line difference of two texts."""
-    return {"lines": texts.diff_lines(old or "", new or ""), "label": label}
+def diff(
+    old: str,
+    new: str,
+    label: str = "Difference",
+    *,
+    old_name: str = "",
+    new_name: str = "",
+    old_state: str = "",
+    new_state: str = "",
+) -> dict[str, Any]:
+    """Line difference of two texts. With names a legend says which sign is whose, and the lines take the
+    colours of the two states instead of those of gone and new."""
+    sides = (("−", old_name, old_state, "gone"), ("+", new_name, new_state, "new"))
+    tones = {css: states.look_of(state).tone for _, name, state, css in sides if name}
+    return {
+        "lines": texts.diff_lines(old or "", new or ""),
+        "label": label,
+        "sides": sides if old_name and new_name else (),
+        "tones": tones,
+    }
 
 
 @register.simple_tag

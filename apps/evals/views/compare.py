@@ -112,6 +112,8 @@ def compare_case(request: PageRequest, pk: int, against: int, case: int) -> Http
             ("after", new, right, right.answer[:TEXT_SHOWN], after),
         ],
         "cut_at": TEXT_SHOWN if longest > TEXT_SHOWN else 0,
+        "names": [f"run {run.pk}, {run.target_name}" for run in (base, new)],
+        "states": [left.state, right.state],
         "old": left.answer[:TEXT_SHOWN],
         "new": right.answer[:TEXT_SHOWN],
     }

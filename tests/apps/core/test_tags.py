@@ -36,6 +36,24 @@ def test_a_verdict_is_said_once() -> None:
     assert html.count("+6 points (2 to 10, paired, n = 200)") == 2  # the sentence, and the drawing's label
 
 
+def test_a_difference_of_two_named_sides_takes_the_colours_of_their_verdicts() -> None:
+    html = _render(
+        '{% diff "right" "wrong" old_name="run 1" new_name="run 2" old_state="passed" new_state="failed" %}'
+    )
+
+    assert "diff-gone-pass diff-new-fail" in html
+    legend = html.partition("<table")[0]
+    assert legend.index("−") < legend.index("run 1") < legend.index("passed")
+    assert legend.index("+") < legend.index("run 2") < legend.index("failed")
+
+
+def test_a_difference_without_names_has_no_legend() -> None:
+    html = _render('{% diff "old" "new" %}')
+
+    assert "diff-legend" not in html
+    assert "diff-gone-" not in html
+
+
 def test_a_score_without_data_draws_nothing() -> None:
     html = _render("{% score none %}{% scores rows %}", none=None, rows=[("3.5", None)])
 
