@@ -1,6 +1,6 @@
 """The form of a gate's rules: percentages and points as people write them; rules as they are stored."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django import forms
@@ -44,8 +44,8 @@ class GateForm(forms.Form):
         high=99,
     )
     alpha = _share(
-        "Chance to pass what is worse than that, %",
-        "One-sided; 5 unless you say otherwise.",
+        "Risk of passing one that is worse than that, %",
+        "One-sided; 5 where you leave it empty.",
         low=0.1,
         high=49,
     )
@@ -192,32 +192,3 @@ def _without_number(sentence: str) -> str:
 def words_of(rules: Iterable[Rule]) -> list[str]:
     """The rules as sentences."""
     return [f"{rule.words[:1].upper()}{rule.words[1:]}." for rule in rules]
-
-
-_SHARES = {
-    "coverage",
-    "min_coverage",
-    "rate",
-    "max_rate",
-    "min_rate",
-    "low",
-    "high",
-    "mean",
-    "margin",
-    "alpha",
-}
-
-
-def figure_pairs(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A rule's figures for a table: names in words, shares in per cent, lists left to their own place."""
-    return [
-        (name.replace("_", " "), _figure(name, value))
-        for name, value in figures.items()
-        if value is not None and not isinstance(value, list | dict)
-    ]
-
-
-def _figure(name: str, value: Any) -> str:
-    if name in _SHARES and isinstance(value, int | float):
-        return f"{100 * value:.4g} %".replace("-", "−")
-    return f"{value:,.6g}" if isinstance(value, int | float) else str(value)

@@ -10,7 +10,8 @@ from django.views.decorators.http import require_POST
 from apps.core.errors import Refused
 from apps.core.http import PageRequest, page_of, project_view
 from apps.evals import selectors, services
-from apps.evals.gate_forms import GateForm, figure_pairs, words_of
+from apps.evals.gate_figures import figure_pairs
+from apps.evals.gate_forms import GateForm, words_of
 from apps.evals.models import Suite
 from apps.evals.selectors import gates
 from domain.gate_rules import needs_baseline
@@ -74,7 +75,7 @@ def decision(request: PageRequest, pk: int) -> HttpResponse:
         "decision": found,
         "run": found.run,
         "suite": found.revision.suite,
-        "results": [(row, figure_pairs(row["figures"])) for row in found.results],
+        "results": [(row, figure_pairs(row["kind"], row["figures"])) for row in found.results],
         "outdated": in_force is None or in_force.pk != found.revision_id,
         "newer": gates.decision_of_run(found.run),
         "may_change": request.actor.may("evals"),
@@ -84,10 +85,10 @@ def decision(request: PageRequest, pk: int) -> HttpResponse:
 
 @project_view("read")
 def run_gate(request: PageRequest, pk: int) -> HttpResponse:
-    """The gate's part of a run's page, fetched while a decision is on its way."""
+    """The gate's part of a run's page, fetched while a decision is on its way; a page by itself."""
     run = get_object_or_404(selectors.runs_of(request.project), pk=pk)
     context = {"run": run, "run_gate": gates.run_gate(run), "may_change": request.actor.may("evals")}
-    return render(request, "evals/_gate.html", context)
+    return render(request, "evals/_gate.html" if request.htmx else "evals/run_gate.html", context)
 
 
 @require_POST

@@ -1,6 +1,7 @@
 """Gates of suites: rules as revisions, decisions that stay, evidence that blocks releases."""
 
 import json
+import re
 
 import pytest
 
