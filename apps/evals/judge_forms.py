@@ -25,6 +25,15 @@ _SUMS = {
     "mean": "The mean score decides",
 }
 
+# Fields that not every kind has. The page shows those of the chosen kind.
+_ONLY_FOR = {
+    "aggregate": (Judge.Kind.JUDGE, Judge.Kind.PAIRWISE),
+    "threshold": (Judge.Kind.JUDGE,),
+    "labels": (Judge.Kind.LABEL,),
+    "passing_labels": (Judge.Kind.LABEL,),
+    "tie_passes": (Judge.Kind.PAIRWISE,),
+}
+
 
 class JudgeForm(forms.Form):
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"}))
@@ -70,10 +79,15 @@ class JudgeForm(forms.Form):
     def __init__(self, *args: Any, project: Project, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         rows = Deployment.objects.filter(project=project).externals().order_by("name")
+        for name, field in self.fields.items():
+            field.only_for = " ".join(_ONLY_FOR.get(name, ()))  # type: ignore[attr-defined]
         self.fields["models"].choices = [(row.name, f"{row.name} ({row.model})") for row in rows]  # type: ignore[attr-defined]
 
     def clean(self) -> dict[str, Any]:
         data: dict[str, Any] = super().clean() or self.cleaned_data
+        for name, kinds in _ONLY_FOR.items():
+            if data.get("kind") not in kinds:
+                self.errors.pop(name, None)  # nobody sees the field, and it is not saved
         if data.get("kind") == Judge.Kind.LABEL:
             for name in ("labels", "passing_labels"):
                 if not data.get(name, "").strip():

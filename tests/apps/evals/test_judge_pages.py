@@ -230,7 +230,8 @@ def test_the_form_says_which_fields_are_of_which_kind(page, endpoints):
 
     marked = dict(re.findall(r'data-only="([^"]+)">.*?name="(\w+)"', shown))
     assert marked == {
-        "judge pairwise": "aggregate", "judge": "threshold", "label": "passing_labels", "pairwise": "tie_passes",
+        "judge pairwise": "aggregate", "judge": "threshold", "label": "passing_labels",
+        "pairwise": "tie_passes",
     }  # fmt: skip
 
 
