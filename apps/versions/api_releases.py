@@ -171,5 +171,18 @@ def release_abort(request: ApiRequest, release_id: int, body: ReasonIn) -> Any:
     return services.release_abort(release=_release(request, release_id), reason=body.reason, by=request.auth)
 
 
+@router.post(
+    "/releases/{release_id}/acknowledge",
+    response={200: ReleaseOut, 403: ErrorOut, 404: ErrorOut},
+    summary="Acknowledge a rollback",
+)
+def release_acknowledge(request: ApiRequest, release_id: int) -> Any:
+    """Someone has looked at it: it no longer waits for a person."""
+    request.auth.require("release")
+    found = _release(request, release_id)
+    services.release_acknowledge(release=found, by=request.auth)
+    return found
+
+
 def _release(request: ApiRequest, release_id: int) -> Any:
     return get_or_404(selectors.releases_of(request.auth.project), pk=release_id)

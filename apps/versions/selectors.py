@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Count, F, Prefetch, Q, QuerySet
@@ -73,6 +74,35 @@ def engines_without(version: ModelVersion) -> list[Deployment]:
         for row in Deployment.objects.filter(project=version.project_id).engines()
         if not row.healthy or version.engine_model not in row.loaded
     ]
+
+
+class TakenBack(NamedTuple):
+    """One time that a version had to give its traffic back."""
+
+    at: datetime
+    words: str
+    why: str
+    url: str
+
+
+def times_taken_back(version: ModelVersion) -> list[TakenBack]:
+    """When ``version`` was rolled back or its release aborted, and why; newest first."""
+    ended = version.releases.filter(state__in=[Release.State.ROLLED_BACK, Release.State.ABORTED])
+    changes = ServiceChange.objects.filter(previous=version, kind=ServiceChange.Kind.ROLL_BACK)
+    found = [
+        TakenBack(
+            release.finished_at or release.created_at,
+            f"{release.get_state_display().lower()} in release {release.number}",
+            " ".join(release.reasons),
+            release.get_absolute_url(),
+        )
+        for release in ended
+    ]
+    found += [
+        TakenBack(change.created_at, f"rolled back from service by {change.actor}", change.reason, "")
+        for change in changes
+    ]
+    return sorted(found, reverse=True)
 
 
 def editions_without_engine(project: Project) -> list[str]:

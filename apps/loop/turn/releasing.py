@@ -69,6 +69,8 @@ def drill(turn: Turn) -> bool:
     if ended is None:
         return False
     turn.say_once("drill-ended", f"Version {damaged['number']}: {_words(ended)} {_after(ended)}.")
+    if ended["state"] == "rolled_back":  # as it should be: nobody has to look at it
+        turn.api.post(f"/releases/{ended['id']}/acknowledge")
     served = _served(turn, turn.state["in_service_after_release"]["version"])
     if served is None:
         return False

@@ -101,6 +101,7 @@ def promote(request: PageRequest, pk: int) -> HttpResponse:
         "in_service": in_service,
         "evaluated": evaluated,
         "gates": gates,
+        "taken_back": selectors.times_taken_back(version),
         "cold": selectors.engines_without(version),
         "running": selectors.running_release(request.project),
     }

@@ -57,6 +57,7 @@ def release_start(request: PageRequest, pk: int) -> HttpResponse:
         "running": selectors.running_release(request.project),
         "evidence": version.evidence.all(),
         "evaluated": selectors.has_evaluation_evidence(version),
+        "taken_back": selectors.times_taken_back(version),
         "cold": selectors.engines_without(version),
         "gates": gates,
     }

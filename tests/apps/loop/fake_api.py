@@ -94,6 +94,10 @@ class FakeApi:
                 return self._add(self.releases, candidate_id=body["version_id"], reason=body["reason"],
                                  state="running", step=0, weight=0.1, warming=False, paused=False,
                                  reasons=["No units yet."], units_at_end=None)  # fmt: skip
+            case ["releases", release, "acknowledge"]:
+                found = self._one_or_all(self.releases, release)
+                found["acknowledged"] = True
+                return found
         raise AssertionError(f"POST {path}")
 
     def chat(

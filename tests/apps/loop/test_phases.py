@@ -297,6 +297,18 @@ def test_the_drill_ends_with_what_serves(trained: Turn, fake: FakeApi):
     assert trained.state["in_service"] == {"version": "1.1", "edition": "standard"}
 
 
+def test_a_drill_that_was_rolled_back_waits_for_nobody(trained: Turn, fake: FakeApi):
+    trained.state.update(damaged={"id": 3, "number": "1.2"})
+    trained.state["in_service_after_release"] = {"version": "1.1", "edition": "standard"}
+    fake.served = "1.1"
+    releasing.drill(trained)
+    fake.releases[-1].update(state="rolled_back", units_at_end=31)
+
+    releasing.drill(trained)
+
+    assert fake.releases[-1]["acknowledged"]
+
+
 def test_no_question_is_asked_twice_nor_held_out(small: None):
     asked = [*plan.watched(7), *plan.flowing(7, "release"), *plan.flowing(7, "drill")]
 

@@ -118,6 +118,7 @@ def test_promote_and_roll_back(api, candidate, control, project):
         ("post", "/releases/{release}/pause", {"reason": "x"}),
         ("post", "/releases/{release}/resume", {"reason": "x"}),
         ("post", "/releases/{release}/abort", {"reason": "x"}),
+        ("post", "/releases/{release}/acknowledge", {}),
         ("post", "/routing", {"capture_success_rate": 0.5}),
     ],
 )

@@ -213,6 +213,31 @@ def test_promoting_without_evidence_takes_an_express_tick(page, candidate, proje
     assert version_in_service(project) == candidate
 
 
+@pytest.mark.parametrize("name", ["promote", "release_start"])
+def test_a_version_that_was_rolled_back_before_says_so_where_it_would_be_released_again(page, release, name):
+    traffic(release, canary=(60, 40), control=(540, 20))
+    services.release_evaluate(release=release)
+
+    body = text(page.get(reverse(f"versions:{name}", args=[release.candidate_id])))
+
+    assert f'1.1 was <a href="{release.get_absolute_url()}">rolled back in release 1</a>' in body
+    assert "The canary is worse" in body
+
+
+def test_a_version_that_was_taken_out_of_service_says_so_too(page, candidate, actor):
+    services.version_promote(version=candidate, reason="Better on invoices", by=actor)
+    services.version_roll_back(project=candidate.project, reason="Complaints", by=actor)
+
+    body = text(page.get(reverse("versions:promote", args=[candidate.pk])))
+
+    assert f"1.1 was rolled back from service by {actor.name}" in body
+    assert ": Complaints" in body
+
+
+def test_a_version_that_was_never_taken_back_carries_no_warning(page, candidate):
+    assert "rolled back" not in text(page.get(reverse("versions:promote", args=[candidate.pk])))
+
+
 def test_rolling_back_is_a_page_with_history_and_a_reason(page, candidate, control, project, actor):
     services.version_promote(version=candidate, reason="Better on invoices", by=actor)
     url = reverse("versions:roll_back")
