@@ -27,7 +27,8 @@ def hollow(answer: str, *, min_words: int = 3, question: str = "") -> str:
     if any(bare == " ".join(re.findall(r"\w+", opener)) for opener in _OPENERS):
         return "The answer is an opening without content."
     if len(found) < min_words:
-        return f"The answer has {len(found)} words; at least {min_words} are needed to judge it."
+        said = f"{len(found)} word{'' if len(found) == 1 else 's'}"
+        return f"The answer has only {said}; at least {min_words} are needed to judge it."
     if len(set(found)) * 4 < min(len(found), 40):
         return "The answer repeats a few words over and over."
     if question and bare == " ".join(re.findall(r"\w+", unicodedata.normalize("NFKC", question).casefold())):
