@@ -20,6 +20,8 @@ from typing import IO, Any
 
 import fsspec
 
+from artifacts.jsontext import json_bytes
+
 _MANIFEST_FORMAT = "flywheel-tree-1"
 _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
 
@@ -79,8 +81,7 @@ class ArtifactStore:
         return json.loads(self.get(digest))
 
     def put_jsonl(self, rows: Iterable[Any]) -> str:
-        lines = (json.dumps(row, sort_keys=True, ensure_ascii=False, allow_nan=False) for row in rows)
-        return self.put("".join(line + "\n" for line in lines).encode())
+        return self.put(b"".join(json_bytes(row, sort_keys=True) + b"\n" for row in rows))
 
     def iter_jsonl(self, digest: str) -> Iterator[Any]:
         # Split on "\n" alone: str.splitlines would also cut at U+2028 inside a string.

@@ -20,6 +20,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from artifacts import json_bytes
+
 DAY_S = 24 * 3600.0
 SWEEP_EVERY_S = 600.0
 _SWEPT = ".swept"
@@ -73,7 +75,7 @@ class ResponseCache:
 
     def put(self, key: str, reply: Any) -> None:
         """Keep ``reply``. A full disk costs the entry, not the run."""
-        body = json.dumps({"key": key, "reply": reply}, ensure_ascii=False).encode()
+        body = json_bytes({"key": key, "reply": reply}, allow_nan=True)
         path = self._path(key)
         partial = path.with_name(f".{path.name}.{os.getpid()}.{next(_counter)}")
         try:

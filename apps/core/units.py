@@ -26,6 +26,7 @@ from apps.core.services import audit
 from domain.contracts import UnitFailed, UnitFinished, UnitHeartbeat, UnitRequest, UnitStarted
 from domain.contracts.base import Contract
 from domain.scheduling import HEARTBEAT_LIMIT, START_LIMIT, is_silent, pause_after_failure, room
+from domain.storable import storable
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +199,7 @@ def _close(unit: WorkUnit, state: str) -> None:
 
 def unit_report(*, report: dict[str, Any]) -> bool:
     """Apply one report of a worker; returns False when it came from an old attempt or says nothing new."""
-    body = dict(report)
+    body = storable(report)
     message: Report = REPORTS[body.pop("type")].model_validate(body)
     with transaction.atomic():
         unit = (

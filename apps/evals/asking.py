@@ -16,6 +16,7 @@ from apps.versions.addresses import AddressRefused, resolve_allowed
 from apps.versions.models import Deployment, ModelVersion
 from apps.versions.selectors import deployment_key, engine_target
 from domain.drift import sample_of
+from domain.storable import storable
 
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
 MAX_TEXT, MAX_TOKEN_TEXT = 4000, 100
@@ -200,7 +201,7 @@ def _read(path: str, answer: httpx.Response) -> dict[str, Any]:
     if answer.status_code != 200:
         raise CannotAsk(f"It answered “{path}” with status {answer.status_code}.", answer.status_code)
     try:
-        value = answer.json()
+        value = storable(answer.json())
     except ValueError:
         raise CannotAsk("It did not answer with JSON.") from None
     if not isinstance(value, dict):

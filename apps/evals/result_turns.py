@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 from apps.evals.models import Result
 from artifacts import ArtifactMissing, get_store
 from domain.contracts import FileChange, SandboxStep, Step
+from domain.storable import storable
 
 
 class Turn(NamedTuple):
@@ -37,6 +38,6 @@ def _stored(result: Result) -> Any:
         return []
     try:
         rows = get_store().iter_jsonl(result.turns_digest)
-        return next((row for at, row in enumerate(rows) if at == result.turns_line), [])
+        return storable(next((row for at, row in enumerate(rows) if at == result.turns_line), []))
     except ArtifactMissing:
         return []

@@ -37,6 +37,7 @@ from artifacts import get_store
 from domain.calibration import FEW, Rated, calibrate
 from domain.contracts import RunVerifyBatch, TaskSpec, VerifyBatchResult
 from domain.intervals import Interval
+from domain.storable import storable
 from domain.verifiers import InvalidVerifier, check_spec
 
 MAX_CASES = 2000
@@ -119,7 +120,7 @@ def agreement_finished(unit: WorkUnit, result: dict[str, Any]) -> None:
     rows = list(agreement.rows.select_related("case__capture").only(*_COLUMNS).order_by("pk"))
     for row in rows:  # fewer than were asked, where a case was deleted meanwhile
         outcome = said[row.case_id, row.text]
-        row.state, row.reasons = outcome["states"][0], outcome["reasons"]
+        row.state, row.reasons = outcome["states"][0], storable(outcome["reasons"])
     AgreementRow.objects.bulk_update(rows, ["state", "reasons"], batch_size=_BATCH)
     _measure(agreement, rows)
     agreement.finished_at = timezone.now()

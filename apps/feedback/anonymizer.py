@@ -13,7 +13,6 @@ import regex  # type: ignore[import-untyped]
 from apps.core.crypto import keyed_hash
 from apps.core.errors import Refused
 from apps.feedback import detectors
-from apps.feedback.contents import storable
 from apps.feedback.rules import (
     DEFAULT_THRESHOLDS,
     MASK_FROM,
@@ -24,6 +23,7 @@ from apps.feedback.rules import (
 )
 from domain import anonymize as pure
 from domain.spans import Span
+from domain.storable import storable
 
 _UNSURE_BELOW = 0.7
 

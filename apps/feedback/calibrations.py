@@ -25,6 +25,7 @@ from artifacts import get_store
 from domain.calibration import Rated, calibrate, doubts
 from domain.contracts import RunVerifyBatch, TaskSpec, VerifyBatchResult
 from domain.judge_votes import Vote, votes
+from domain.storable import storable
 from domain.verifiers.panel import EVIDENCE, voice_name, voices
 
 UNIT = "calibrate_batch"
@@ -170,13 +171,13 @@ def _row(
         judged=judged,
         silence="" if judged is not None else "error" if state == "error" else _silence(said),
         score=outcome["scores"][-1],
-        reasons=[reason.replace("\0", "\ufffd") for reason in outcome["reasons"]],
+        reasons=storable(outcome["reasons"]),
         votes=[
             {
                 "voice": voice_name(vote.voice).removeprefix("judge "),
                 "passed": vote.passed,
                 "silence": vote.silence,
-                "reason": vote.reason.replace("\0", "\ufffd"),
+                "reason": storable(vote.reason),
             }
             for vote in said
         ],

@@ -91,20 +91,6 @@ def identifier_checked(value: Any, name: str, *, optional: bool = False) -> str:
     return value
 
 
-def storable(value: Any) -> Any:
-    """``value`` with what no database keeps replaced by U+FFFD: NUL, and half of a surrogate pair.
-
-    Users and models write both; a case must not be lost for it.
-    """
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    if isinstance(value, list | tuple):
-        return [storable(item) for item in value]
-    if isinstance(value, Mapping):
-        return {storable(key): storable(item) for key, item in value.items()}
-    return value
-
-
 def answer_text(content: Mapping[str, Any]) -> str:
     """What the model answered as one text; tool calls in the form that the verifier reads."""
     if content.get("tool_calls") and not content.get("answer"):

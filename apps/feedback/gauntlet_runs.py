@@ -18,6 +18,7 @@ from apps.feedback.models import GauntletEntry, GauntletOutcome, GauntletRun, Ve
 from apps.versions.selectors import judge_targets
 from artifacts import get_store
 from domain.contracts import RunVerifyBatch, VerifyBatchResult
+from domain.storable import storable
 
 REPEATS = 3
 _REASONS = 50
@@ -86,7 +87,7 @@ def check_finished(unit: WorkUnit, result: dict[str, Any]) -> None:
         states = outcome["states"]
         refusal = _refusal(entry, states)
         entry.outcome = states[0] if len(set(states)) == 1 else "unscored"
-        entry.reasons, entry.checked_at = outcome["reasons"], now
+        entry.reasons, entry.checked_at = storable(outcome["reasons"]), now
         outcomes.append(
             GauntletOutcome(run=run, entry=entry, states=states, right=not refusal, reasons=entry.reasons)
         )

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from apps.feedback.models import JudgedAnswer
 from artifacts import ArtifactMissing, get_store
+from domain.storable import storable
 from domain.verifiers.panel import EVIDENCE
 
 
@@ -31,8 +32,8 @@ def replies_to(row: JudgedAnswer) -> Shown:
         return Shown([], "", "", [], gone=True)
     report = outcome.get("evidence", {}).get(EVIDENCE, {})
     return Shown(
-        messages=item["task"]["messages"],
-        answer=item["answer"],
+        messages=storable(item["task"]["messages"]),
+        answer=storable(item["answer"]),
         baseline=item["task"]["reference"] or "",
-        replies=list(report.get("judgements", ())),
+        replies=storable(report.get("judgements", ())),
     )

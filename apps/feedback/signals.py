@@ -12,9 +12,10 @@ from apps.core.errors import Refused
 from apps.core.models import Project
 from apps.core.permissions import Actor
 from apps.feedback.captures import captures_fail, held_claim
-from apps.feedback.contents import MAX_ITEM_BYTES, MAX_ITEMS, Invalid, identifier_checked, storable
+from apps.feedback.contents import MAX_ITEM_BYTES, MAX_ITEMS, Invalid, identifier_checked
 from apps.feedback.models import Capture, FeedbackSignal, HeldExchange, Inference
 from apps.versions.services import UnitObservation, release_units_record
+from domain.storable import storable
 
 _BAD_WORDS = frozenset({"down", "negative", "bad", "no", "dislike"})
 _GOOD_WORDS = frozenset({"up", "positive", "good", "yes", "like", "neutral"})

@@ -23,6 +23,7 @@ from apps.feedback.verifiers import nested_deeply, params_check
 from apps.versions.selectors import judge_targets
 from artifacts import get_store
 from domain.contracts import ChatMessage, RunVerifyBatch, TaskSpec, Verdict, VerifierSpec, VerifyBatchResult
+from domain.storable import storable
 from domain.verifiers import InvalidVerifier, check_spec, needs, verify
 
 MAX_ANSWERS = 20
@@ -82,7 +83,7 @@ def trial_finished(unit: WorkUnit, result: dict[str, Any]) -> None:
             continue
         task = TaskSpec.model_validate(item["task"])
         results.append(result_of(verify(task, item["answer"], outcome.get("evidence") or {})))
-    trial.results, trial.finished_at = results, timezone.now()
+    trial.results, trial.finished_at = storable(results), timezone.now()
     trial.save(update_fields=["results", "finished_at"])
     publish(project=unit.project, topic=unit.owner, kind="TrialFinished", say="The answers are judged")
 

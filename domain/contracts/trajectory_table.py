@@ -14,6 +14,7 @@ from typing import Any
 from domain.contracts.base import Contract
 from domain.contracts.trajectory import Flag, Step, Trajectory
 from domain.contracts.verdicts import Verdict
+from domain.storable import storable
 
 FORMAT = "flywheel-trajectories-2"
 METADATA_KEY = b"flywheel.rollout"
@@ -81,7 +82,7 @@ class RolloutInfo(Contract):
 def to_row(trajectory: Trajectory, *, policy_version: int = 0) -> dict[str, Any]:
     """One row of the table; its keys are ``COLUMNS``. ``policy_version`` stands for no steps."""
     steps = trajectory.steps
-    row: dict[str, Any] = {name: getattr(trajectory, name) for name in _PLAIN}
+    row: dict[str, Any] = {name: _column(getattr(trajectory, name)) for name in _PLAIN}
     row |= {
         "policy_version": min((step.policy_version for step in steps), default=policy_version),
         "reward_terms_json": _dump(trajectory.reward_terms),
@@ -91,8 +92,8 @@ def to_row(trajectory: Trajectory, *, policy_version: int = 0) -> dict[str, Any]
         "logprobs": [value for step in steps for value in step.logprobs],
         "mask": [bit for step in steps for bit in step.mask],
         "steps_json": _dump([_step_head(step) for step in steps]),
-        "verdict_json": trajectory.verdict.model_dump_json() if trajectory.verdict else "",
-        "hidden_json": trajectory.hidden.model_dump_json() if trajectory.hidden else "",
+        "verdict_json": _dump(trajectory.verdict.model_dump(mode="json")) if trajectory.verdict else "",
+        "hidden_json": _dump(trajectory.hidden.model_dump(mode="json")) if trajectory.hidden else "",
         "flags_json": _dump([flag.model_dump() for flag in trajectory.flags]),
     }
     return row
@@ -123,4 +124,18 @@ def _step_head(step: Step) -> dict[str, Any]:
 
 
 def _dump(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, allow_nan=False)
+    return text if _is_text(text) else _dump(storable(value))
+
+
+def _column(value: Any) -> Any:
+    return value if not isinstance(value, str) or _is_text(value) else storable(value)
+
+
+def _is_text(value: str) -> bool:
+    """Half of a surrogate pair has no place in a column of text."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

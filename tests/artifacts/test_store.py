@@ -81,3 +81,13 @@ def test_a_store_in_memory_takes_and_gives_bytes() -> None:
     digest = store.put(b"hello")
 
     assert store.get(digest) == b"hello"
+
+
+def test_half_a_surrogate_pair_in_one_row_breaks_no_file_and_reads_back(store: ArtifactStore) -> None:
+    rows = [{"text": "é"}, {"text": "a\ud800b", "n": 1}, {"text": "after"}]
+
+    digest = store.put_jsonl(rows)
+
+    assert list(store.iter_jsonl(digest)) == rows
+    assert store.get(digest).decode().splitlines()[0] == '{"text": "é"}'  # the others are as ever
+    assert store.get_json(store.put_json(rows)) == rows

@@ -41,6 +41,12 @@ def test_what_was_kept_is_found(cache: ResponseCache) -> None:
     assert cache.get(OTHER) is None
 
 
+def test_an_answer_with_half_a_surrogate_pair_is_kept_like_any_other(cache: ResponseCache) -> None:
+    cache.put(KEY, {"text": "a\ud800b"})
+
+    assert cache.get(KEY) == {"text": "a\ud800b"}
+
+
 @pytest.mark.parametrize("damage", ["cut", "flipped", "empty", "another's", "no JSON"])
 def test_a_damaged_entry_is_a_miss_and_can_be_kept_anew(cache: ResponseCache, damage: str) -> None:
     cache.put(KEY, REPLY)

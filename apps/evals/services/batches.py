@@ -24,6 +24,7 @@ from apps.versions.services import evidence_record
 from artifacts import get_store
 from domain.contracts import EpisodeResult, EvalBatchResult, RunEvalBatch
 from domain.lifecycle import next_state
+from domain.storable import storable
 from domain.summary import coverage_text, score_text
 from domain.tally import WHOLE, CaseOf, Rollup
 
@@ -145,10 +146,10 @@ def _result(run: Run, case: _Case, row: EpisodeResult, held: Mapping[int, Result
         sample=row.sample,
         state=state,
         score=row.score if scored else None,
-        answer=_storable(row.answer),
-        verdict=_storable(row.verdict.model_dump(mode="json")) if row.verdict else None,
-        flags=[_storable(flag.model_dump(mode="json")) for flag in row.flags],
-        error=_storable(error)[:300],
+        answer=storable(row.answer),
+        verdict=storable(row.verdict.model_dump(mode="json")) if row.verdict else None,
+        flags=[storable(flag.model_dump(mode="json")) for flag in row.flags],
+        error=storable(error)[:300],
         prompt_tokens=_counted(row.prompt_tokens),
         completion_tokens=_counted(row.completion_tokens),
         earlier_prompt_tokens=_earlier(old, "prompt_tokens"),
@@ -158,7 +159,7 @@ def _result(run: Run, case: _Case, row: EpisodeResult, held: Mapping[int, Result
         latency_ms=_measured(row.latency_ms),
         attempts=_counted(row.attempts),
         cached=row.cached,
-        served_model=_storable(row.served_model)[:200],
+        served_model=storable(row.served_model)[:200],
         attempt=run.retries + 1,
         turns_digest=row.turns_digest,
         turns_line=row.turns_line,
@@ -183,17 +184,6 @@ def _counted(number: int) -> int:
 
 def _measured(number: float | None) -> float | None:
     return number if number is not None and math.isfinite(number) and number >= 0 else None
-
-
-def _storable(value: Any) -> Any:
-    """PostgreSQL's text holds neither NUL nor half a pair of surrogates."""
-    if isinstance(value, str):
-        return value.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_storable(item) for item in value]
-    if isinstance(value, dict):
-        return {_storable(key): _storable(item) for key, item in value.items()}
-    return value
 
 
 def _close_if_complete(run: Run) -> None:

@@ -10,7 +10,7 @@ from apps.evals import selectors, services
 from apps.evals.models import Result, Run
 from apps.versions.models import Deployment, Evidence
 from apps.versions.tokens import verify_run_token
-from domain.contracts import RunEvalBatch
+from domain.contracts import Flag, RunEvalBatch, Verdict
 from domain.summary import coverage_text, score_text
 from tests.apps.evals.conftest import episode, finished_report, make_task, report_of
 
@@ -173,16 +173,41 @@ def test_a_verdict_without_a_score_is_unscored_not_zero(start, store):
     assert (row.state, row.score) == ("unscored", None)
 
 
-def test_an_answer_with_a_nul_is_stored_without_it(start, store):
+@pytest.mark.parametrize("said", ["a\0b", "a\ud800b"])
+def test_an_answer_that_no_database_holds_is_stored_and_shown_and_breaks_no_batch(start, store, page, said):
+    run = start()
+    units_pump()
+    unit = units_of(run).get()
+    broken = episode("case-0", "failed").model_copy(
+        update={
+            "answer": said,
+            "error": said,
+            "served_model": said,
+            "verdict": Verdict(state="failed", score=0.0, reasons=(said,)),
+            "flags": (Flag(detector="early_exit", reason=said),),
+        }
+    )
+
+    unit_report(report=finished_report(unit, [broken, episode("case-1")], store))
+
+    row = run.results.get(case__key="case-0")
+    assert (row.answer, row.error, row.served_model) == ("a\ufffdb",) * 3
+    assert (row.verdict["reasons"], row.flags[0]["reason"]) == (["a\ufffdb"], "a\ufffdb")
+    assert run.results.get(case__key="case-1").state == "passed"
+    assert page.get(row.get_absolute_url()).status_code == 200
+
+
+@pytest.mark.parametrize("said", ["a\0b", "a\ud800b"])
+def test_an_error_that_no_database_holds_closes_its_unit(start, said):
     run = start()
     units_pump()
     unit = units_of(run).get()
 
-    unit_report(
-        report=finished_report(unit, [episode("case-0").model_copy(update={"answer": "a\0b"})], store)
-    )
+    unit_report(report={**gone(unit), "error": said})
 
-    assert run.results.get(case__key="case-0").answer == "a\ufffdb"
+    unit.refresh_from_db()
+    assert (unit.state, unit.error) == ("failed", "a\ufffdb")
+    assert set(run.results.values_list("error", flat=True)) == {"a\ufffdb"}
 
 
 def test_a_batch_that_failed_is_errors_not_failures(start, store):
