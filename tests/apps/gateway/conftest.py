@@ -9,6 +9,7 @@ import pytest
 from apps.gateway.asgi import Gateway
 from apps.gateway.spool import Spool
 from tests.apps.gateway.world import FakeUpstream, World
+from tests.waiting import GUARD_S
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +41,7 @@ async def world(upstream: FakeUpstream, tmp_path: Path) -> AsyncIterator[World]:
         spool=spool,
         max_body_bytes=4 * 1024 * 1024,
         take_feedback=take_feedback,
-        read_timeout_s=1.0,
+        read_timeout_s=GUARD_S,
     )
     made.append(World(gateway, upstream, spool))
     yield made[0]

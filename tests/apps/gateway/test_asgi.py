@@ -26,6 +26,7 @@ from tests.apps.gateway.world import (
     streams,
     text_of,
 )
+from tests.waiting import GUARD_S
 
 EXTERNAL = {"deployment_id": 90, "model": "gpt-x"}
 
@@ -276,6 +277,7 @@ async def test_a_named_edition_is_never_replaced(world: World) -> None:
 
 
 async def test_an_engine_that_hangs_is_504(world: World) -> None:
+    world.gateway._read_timeout_s = 0.3
     await world.routes()
     world.upstream.plays("base", hangs())
 
@@ -353,7 +355,7 @@ async def test_a_stream_reaches_the_caller_as_it_is_made(world: World) -> None:
     async with (
         world.served() as client,
         client.stream("POST", "/v1/chat/completions", json=body) as response,
-        asyncio.timeout(0.8),
+        asyncio.timeout(GUARD_S),
     ):
         async for line in response.aiter_lines():
             if "now" in line:

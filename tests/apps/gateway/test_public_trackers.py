@@ -26,14 +26,7 @@ from tests.apps.gateway.world import (
     streams,
     text_of,
 )
-
-
-async def until(condition: Any, within_s: float = 3.0) -> None:
-    for _ in range(int(within_s / 0.01)):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("did not happen in time")
+from tests.waiting import becomes
 
 
 @pytest.mark.parametrize(
@@ -139,13 +132,13 @@ async def test_litellm_37140_disconnect_before_the_first_token_cancels_upstream(
     body = {"messages": [{"role": "user", "content": "Hi"}], "stream": stream}
     async with world.served() as client:
         call = asyncio.create_task(client.post("/v1/chat/completions", json=body))
-        await until(lambda: world.upstream.seen)
+        await becomes(lambda: world.upstream.seen)
         assert world.gateway.limits.in_flight("key:1") == 1
 
         call.cancel()
 
-        await until(lambda: world.upstream.cancelled == 1)
-        await until(lambda: world.gateway.limits.in_flight("key:1") == 0)
+        await becomes(lambda: world.upstream.cancelled == 1)
+        await becomes(lambda: world.gateway.limits.in_flight("key:1") == 0)
     (row,) = world.rows()
     assert (row["status"], row["error"], row["failed"]) == (499, "client_disconnected", False)
 
@@ -159,8 +152,8 @@ async def test_litellm_37140_disconnect_in_the_middle_cancels_upstream(world: Wo
             async for _ in response.aiter_bytes():
                 break
 
-        await until(lambda: world.upstream.cancelled == 1)
-        await until(lambda: world.gateway.limits.in_flight() == 0)
+        await becomes(lambda: world.upstream.cancelled == 1)
+        await becomes(lambda: world.gateway.limits.in_flight() == 0)
     (row,) = world.rows()
     assert row["error"] == "client_disconnected"
 

@@ -18,6 +18,7 @@ from apps.gateway.endpoints import EndpointTerms
 from apps.gateway.limits import Limits
 from apps.gateway.snapshot import KeyInfo, Snapshot
 from apps.gateway.spool import Spool
+from tests.waiting import GUARD_S
 
 KEY = "fw_test-key"
 READ_KEY = "fw_read-only-key"
@@ -153,7 +154,7 @@ def hangs(*chunks: bytes) -> Reply:
             await response.prepare(request)
             for chunk in chunks:
                 await response.write(chunk)
-        await asyncio.sleep(60)
+        await asyncio.sleep(2 * GUARD_S)
         raise AssertionError("nobody hung up")
 
     return reply
@@ -232,7 +233,7 @@ class World:
             transport=httpx.ASGITransport(self.gateway),  # type: ignore[arg-type]
             base_url="http://gateway",
             headers={"Authorization": f"Bearer {key}"} if key else {},
-            timeout=10,
+            timeout=GUARD_S,
         )
 
     async def chat(
@@ -262,7 +263,7 @@ class World:
         headers = {"Authorization": f"Bearer {KEY}"}
         try:
             async with httpx.AsyncClient(
-                base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=10
+                base_url=f"http://127.0.0.1:{port}", headers=headers, timeout=GUARD_S
             ) as client:
                 yield client
         finally:
