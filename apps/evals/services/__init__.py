@@ -3,7 +3,8 @@
 from apps.evals.services.batches import eval_batch_failed, eval_batch_finished
 from apps.evals.services.captures import results_capture
 from apps.evals.services.figures import run_refigure, runs_refigure_missing
-from apps.evals.services.gates import gate_decide, gate_revise, gates_tick
+from apps.evals.services.gate_ticks import gates_tick
+from apps.evals.services.gates import gate_decide, gate_revise
 from apps.evals.services.imports import (
     suite_export_jsonl,
     suite_export_stream,

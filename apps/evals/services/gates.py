@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ from django.db import transaction
 
 from apps.core.errors import Conflict, Refused
 from apps.core.events import publish
-from apps.core.permissions import Actor, system_actor
+from apps.core.permissions import Actor
 from apps.core.services import audit
 from apps.evals.gate_evidence import gate_evidence, results_digest
 from apps.evals.models import GateDecision, GateRevision, Run, Suite
@@ -20,8 +19,6 @@ from apps.versions.services import evidence_record
 from domain.gate_decision import GateOutcome
 from domain.gate_decision import gate_decide as judge
 from domain.gate_rules import needs_baseline, rules_json, rules_read
-
-logger = logging.getLogger(__name__)
 
 ENDED = (Run.State.DONE, Run.State.FAILED, Run.State.CANCELLED)
 
@@ -49,7 +46,7 @@ def gate_revise(
             suite=locked,
             number=last.number + 1 if last else 1,
             rules=wanted,
-            digest=_digest({"rules": wanted, "blocks_release": blocks_release}),
+            digest=digest_of({"rules": wanted, "blocks_release": blocks_release}),
             blocks_release=blocks_release,
             reason=reason,
             created_by=by.name,
@@ -91,7 +88,7 @@ def gate_decide(*, run: Run, by: Actor, baseline: Run | None = None) -> GateDeci
         "run": results_digest(run),
         "baseline": results_digest(baseline) if baseline is not None else "",
     }
-    asked = _digest(
+    asked = digest_of(
         {
             **digests,
             "revision": revision.pk,
@@ -136,25 +133,11 @@ def gate_decide(*, run: Run, by: Actor, baseline: Run | None = None) -> GateDeci
                     say=f"Gate of run {run.pk} {decision.get_decision_display().lower()}",
                 )
         if run.version is not None and not named:
-            _push(run, decision)
+            decision_push(run, decision)
     return decision
 
 
-def gates_tick() -> int:
-    """Judge runs that have ended since their suite has a gate; returns how many. One that breaks is left."""
-    count = 0
-    for run in gates.runs_to_decide():
-        try:
-            gate_decide(run=run, by=system_actor(run.project, "gate"))
-            count += 1
-        except Refused:
-            continue  # it was started again, or the gate taken away, since it was read
-        except Exception:
-            logger.exception("gate not decided run=%s", run.pk)
-    return count
-
-
-def _push(run: Run, decision: GateDecision) -> None:
+def decision_push(run: Run, decision: GateDecision) -> None:
     """The newest finished run of a version and edition speaks for it; an older one says nothing new."""
     assert run.version is not None
     suite = run.suite_version.suite
@@ -212,5 +195,5 @@ def _results(outcome: GateOutcome) -> list[dict[str, Any]]:
     return [result._asdict() for result in outcome.rules]
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=True).encode()).hexdigest()

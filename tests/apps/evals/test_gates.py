@@ -4,13 +4,14 @@ import json
 import re
 
 import pytest
+from django.db import OperationalError
 
 from apps.core.errors import Conflict, Refused
 from apps.core.models import AuditEvent, Membership, Project
 from apps.evals import services
 from apps.evals.models import GateDecision, Run
 from apps.evals.selectors import gates
-from apps.evals.services.gates import gates_tick
+from apps.evals.services.gate_ticks import gates_tick
 from apps.versions import services as versions
 from apps.versions.models import Evidence
 from apps.versions.release_gates import gate_blockers, gate_standings
@@ -124,6 +125,47 @@ def test_errors_that_come_back_are_judged_anew_but_not_for_ever(suite, actor, st
     assert gates_tick() == 1
     assert gates_tick() == 0
     assert run.gate_decisions.count() == 2
+
+
+def test_a_run_that_cannot_be_judged_is_undecided_once_and_says_why(
+    suite, actor, start, finish, candidate, page, monkeypatch, caplog
+):
+    revise(suite, actor)
+    run = start(version=candidate)
+    finish(run)
+    with monkeypatch.context() as broken:
+        broken.setattr("apps.evals.services.gates.gate_evidence", lambda *_: 1 / 0)
+        told = [gates_tick(), gates_tick(), gates_tick()]
+
+    decision = run.gate_decisions.get()
+    assert told == [0, 0, 0]
+    assert decision.decision == "undecided"
+    assert "ZeroDivisionError" in decision.sentence
+    assert [record.message for record in caplog.records] == [f"gate not decided run={run.pk}"]
+    assert "ZeroDivisionError" in text(page.get(decision.get_absolute_url()))
+    evidence = Evidence.objects.get(version=candidate, kind="gate")
+    assert evidence.verdict == "undecided"
+
+    assert services.gate_decide(run=run, by=actor).decision == "passed"  # mended, and asked again
+    assert Evidence.objects.filter(version=candidate, kind="gate", verdict="passed").exists()
+
+
+def test_a_database_that_is_busy_leaves_a_run_to_the_next_tick(
+    suite, actor, start, finish, monkeypatch, caplog
+):
+    revise(suite, actor)
+    finish(start())
+    with monkeypatch.context() as busy:
+
+        def locked(*_):
+            raise OperationalError("database is locked")
+
+        busy.setattr("apps.evals.services.gates.gate_evidence", locked)
+        assert gates_tick() == 0
+
+    assert not GateDecision.objects.exists()
+    assert "Traceback" not in caplog.text
+    assert gates_tick() == 1
 
 
 def test_runs_that_ended_before_the_rules_are_left_alone_until_asked(suite, actor, start, finish):
