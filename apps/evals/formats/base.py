@@ -17,6 +17,11 @@ from domain.contracts import TaskSpec
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_CASES = 100_000
+# What the cases of one import hold together: templates can make far more of a file than it holds.
+MAX_TEXT = 2 * MAX_BYTES
+MAX_JUDGED_BY = 100  # criteria or scorers of one file; each is looked at for every case
+# What reading a file raises whose parts are other things than the format has there.
+WRONG_SHAPE = (AttributeError, IndexError, KeyError, OverflowError, RecursionError, TypeError, ValueError)
 
 
 class Unreadable(ValueError):
@@ -61,8 +66,11 @@ class Imported:
     notes: list[str] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
     whole: bool = False
+    size: int = 0  # characters of all texts in ``tasks``
 
     def leave_out(self, where: str, name: str, reason: str) -> None:
+        if len(self.left_out) >= MAX_CASES:
+            raise Unreadable(where, f"more than {MAX_CASES:,} parts cannot be taken; the last: {reason}")
         self.left_out.append(LeftOut(where, name[:120], reason))
 
     def note(self, text: str) -> None:
@@ -73,6 +81,11 @@ class Imported:
         """One case; one that breaks the contract is left out with its reason."""
         if len(self.tasks) >= MAX_CASES:
             raise Unreadable(where, f"more than {MAX_CASES:,} cases; a suite version holds no more")
+        self.size += size_of(fields)
+        if self.size > MAX_TEXT:
+            raise Unreadable(
+                where, f"written out, the cases up to here hold more than {MAX_TEXT // 2**20} MB of text"
+            )
         try:
             task = TaskSpec.model_validate(fields)
         except ValidationError as error:
@@ -103,6 +116,21 @@ class Format:
     name: str
     title: str
     read: Callable[[Sequence[Upload], Options], Imported]
+
+
+def size_of(value: Any) -> int:
+    """Characters of all texts in ``value``, keys included."""
+    total, waiting = 0, [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            total += len(item)
+        elif isinstance(item, Mapping):
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list | tuple):
+            waiting.extend(item)
+    return total
 
 
 def first_problem(error: ValidationError) -> str:

@@ -23,7 +23,7 @@ from apps.evals.formats.base import (
 from apps.evals.formats.jsonl import messages_of, verifier_for
 from apps.evals.formats.parts import NoEquivalent
 from apps.evals.formats.splits import TAG, split_named
-from apps.evals.formats.values import decoded, not_finite, strict_json, text_problem
+from apps.evals.formats.values import decoded, in_range, not_finite, strict_json, text_problem
 
 ROLES = ("id", "input", "system", "messages", "expected", "family", "source", "split")
 _NAMES: Mapping[str, tuple[str, ...]] = {
@@ -41,6 +41,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 _DELIMITERS = (",", ";", "\t", "|")
 _CELL_BYTES = 1024 * 1024
+_MOST_COLUMNS = 1_000
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -128,6 +129,8 @@ def _records(filename: str, text: str, delimiter: str) -> Iterator[_Record]:
 
 
 def _header(filename: str, header: _Record) -> list[str]:
+    if len(header.cells) > _MOST_COLUMNS:
+        raise Unreadable(filename, f"the header has more than {_MOST_COLUMNS:,} columns", header.line)
     names = [
         name.strip().strip("\ufeff").strip() or f"column {at}" for at, name in enumerate(header.cells, 1)
     ]
@@ -266,7 +269,10 @@ def _expected(text: str, verifier: str) -> Any:
     if verifier == "json":
         return strict_json(text)
     if verifier == "numeric" and _NUMBER.fullmatch(text):
-        return int(text) if text.lstrip("+-").isdecimal() else float(text)
+        number = int(text) if text.lstrip("+-").isdecimal() else float(text)
+        if not in_range(number):
+            raise NoEquivalent("a number is out of range")
+        return number
     return text
 
 

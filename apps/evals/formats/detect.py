@@ -1,7 +1,9 @@
 """Which format files have: by their content first, by their name where the content leaves it open."""
 
 import json
+import logging
 from collections.abc import Mapping, Sequence
+from traceback import extract_tb
 from typing import Any
 
 from apps.evals.formats import (
@@ -13,9 +15,11 @@ from apps.evals.formats import (
     openai_registry,
     promptfoo,
 )
-from apps.evals.formats.base import Format, Imported, Options, Unreadable, Upload
+from apps.evals.formats.base import WRONG_SHAPE, Format, Imported, Options, Unreadable, Upload
 from apps.evals.formats.safe_yaml import MAX_YAML, load_yaml
-from apps.evals.formats.values import decoded, unzipped
+from apps.evals.formats.values import all_unzipped, decoded
+
+logger = logging.getLogger(__name__)
 
 FORMATS: Mapping[str, Format] = {
     each.name: each
@@ -36,7 +40,7 @@ _FIRST = ("openai_hosted", "promptfoo", "inspect", "openai_registry")
 
 def read_files(uploads: Sequence[Upload], options: Options) -> tuple[Format, Imported]:
     """The format of the files, or the one in ``options``, and what it reads. Raises ``Unreadable``."""
-    files = [unzipped(each) for each in uploads if each.data.strip(b"\xef\xbb\xbf \t\r\n")]
+    files = all_unzipped([each for each in uploads if each.data.strip(b"\xef\xbb\xbf \t\r\n")])
     if not files:
         raise Unreadable(uploads[0].name if uploads else "the upload", "the file holds no case")
     named = [(format_name(each), each) for each in files]
@@ -52,10 +56,24 @@ def read_files(uploads: Sequence[Upload], options: Options) -> tuple[Format, Imp
     files = [each for name, each in named if name == chosen] + [
         each for name, each in named if name != chosen
     ]
-    found = FORMATS[chosen].read(files, options)
+    found = _read(FORMATS[chosen], files, options)
     if not found.tasks and not found.left_out:
         raise Unreadable(files[0].name, "the file holds no case")
     return FORMATS[chosen], found
+
+
+def _read(chosen: Format, files: Sequence[Upload], options: Options) -> Imported:
+    """A format may be half kept to: a number where an object belongs. That is the file's fault."""
+    try:
+        return chosen.read(files, options)
+    except Unreadable:
+        raise
+    except WRONG_SHAPE as error:
+        frame = extract_tb(error.__traceback__)[-1]
+        place = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+        logger.warning("import of %s not readable: %s at %s", chosen.name, type(error).__name__, place)
+        reason = f"a part of it has not the shape of {chosen.title}"
+        raise Unreadable(files[0].name, reason) from None
 
 
 def format_name(upload: Upload) -> str:

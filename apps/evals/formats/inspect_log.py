@@ -13,13 +13,23 @@ from typing import Any
 
 import zstandard
 
-from apps.evals.formats.base import MAX_BYTES, Imported, Options, Unreadable, Upload, family_of, unused
+from apps.evals.formats.base import (
+    MAX_BYTES,
+    MAX_JUDGED_BY,
+    Imported,
+    Options,
+    Unreadable,
+    Upload,
+    family_of,
+    unused,
+)
 from apps.evals.formats.inspect_scorers import scorer_part
 from apps.evals.formats.parts import NoEquivalent, judged
 from apps.evals.formats.values import text_problem, value_problem
 
 _ENTRY = 16 * 1024 * 1024
 _MOST_ENTRIES = 100_000
+_LISTED = b"PK\x01\x02"  # begins every entry of a zip file's list
 _ZSTD = 93
 
 
@@ -52,6 +62,8 @@ def _log(
     spec = header.get("eval") if isinstance(header.get("eval"), Mapping) else {}
     assert isinstance(spec, Mapping)
     scorers = _scorers(header, spec)
+    if len(scorers) > MAX_JUDGED_BY:
+        raise Unreadable(upload.name, f"more than {MAX_JUDGED_BY} scorers")
     family = family_of(str(spec.get("task") or upload.name).rpartition("/")[2], options)
     taken: set[str] = {task.id for task in found.tasks}
     seen: set[str] = set()
@@ -198,13 +210,12 @@ def _flat(value: Any) -> bool:
 
 
 def _archive(upload: Upload) -> zipfile.ZipFile:
+    if upload.data.count(_LISTED) > _MOST_ENTRIES:  # before a million entries become objects
+        raise Unreadable(upload.name, f"the zip file has more than {_MOST_ENTRIES:,} entries")
     try:
         archive = zipfile.ZipFile(io.BytesIO(upload.data))
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError):
         raise Unreadable(upload.name, "the zip file is damaged") from None
-    entries = archive.infolist()
-    if len(entries) > _MOST_ENTRIES:
-        raise Unreadable(upload.name, f"the zip file has more than {_MOST_ENTRIES:,} entries")
     return archive
 
 

@@ -8,7 +8,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from apps.evals.formats.base import Imported, Options, Unreadable, Upload, content_id, family_of, unused
+from apps.evals.formats.base import (
+    MAX_JUDGED_BY,
+    Imported,
+    Options,
+    Unreadable,
+    Upload,
+    content_id,
+    family_of,
+    unused,
+)
 from apps.evals.formats.jsonl import messages_of
 from apps.evals.formats.openai_graders import grader_part, text_of
 from apps.evals.formats.parts import NoEquivalent, judged
@@ -121,6 +130,8 @@ def _cases(
     rows: Sequence[tuple[str, int, Mapping[str, Any], Mapping[str, Any]]], options: Options, family: str,
 ) -> None:  # fmt: skip
     criteria = [each for each in definition.get("testing_criteria") or [] if isinstance(each, Mapping)]
+    if len(criteria) > MAX_JUDGED_BY:
+        raise Unreadable("testing_criteria", f"more than {MAX_JUDGED_BY} criteria")
     refused: dict[tuple[str, str], int] = {}
     taken: set[str] = set()
     sampling = (run.get("data_source") or {}).get("sampling_params") or {}

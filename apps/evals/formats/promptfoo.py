@@ -6,10 +6,19 @@ them is left out by name and line.
 
 import itertools
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from apps.evals.formats.base import Imported, Options, Unreadable, Upload, content_id, family_of
+from apps.evals.formats.base import (
+    MAX_CASES,
+    Imported,
+    Options,
+    Unreadable,
+    Upload,
+    content_id,
+    family_of,
+)
 from apps.evals.formats.jsonl import messages_of
 from apps.evals.formats.parts import NoEquivalent, judged, negated, part, said
 from apps.evals.formats.promptfoo_assertions import Context, assertion_part
@@ -18,6 +27,8 @@ from apps.evals.formats.templates import filled, value_at
 from apps.evals.formats.values import strict_json
 
 _MOST_COMBINATIONS = 10_000
+_MOST_WORK = 1_000_000_000  # characters of prompts under all tests, an assertion counted as so many:
+_ASSERTION = 200
 _ELSEWHERE = ("file://", "https://", "http://", "exec:", "package:", "huggingface://")
 _UNREAD = {
     "redteam": "red teaming makes its tests while it runs",
@@ -59,14 +70,20 @@ def read(uploads: Sequence[Upload], options: Options) -> Imported:
         if why and document.get(name):
             found.leave_out(_at(document), name, why)
     prompts = list(_prompts(found, document))
-    tests = list(_tests(found, document))
+    tests = list(itertools.islice(_tests(found, document), MAX_CASES + 1))
+    if len(tests) > MAX_CASES:
+        raise Unreadable(upload.name, f"more than {MAX_CASES:,} tests")
     if not prompts:
         raise Unreadable(upload.name, "it has no prompt that stands in the file itself")
     if not tests:
         raise Unreadable(upload.name, "it has no test that stands in the file itself")
     tools = _tools(document)
     family, taken = family_of(upload.name, options), set[str]()
+    work, letters = 0, sum(len(prompt.text) for prompt in prompts)
     for test in tests:
+        work += _filled(test) * (letters + _ASSERTION * len(prompts) * (len(test.assertions) + 1))
+        if work > _MOST_WORK:
+            raise Unreadable(upload.name, "its tests, prompts and assertions make too many cases", test.line)
         _test_cases(found, document, test, prompts, tools, family, taken)
     found.note("Providers are not taken: choose what is asked when you start a run.")
     return found
@@ -294,6 +311,12 @@ def _combinations(variables: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             raise NoEquivalent(f"its lists of variables make more than {_MOST_COMBINATIONS:,} cases")
     for values in itertools.product(*choices):
         yield dict(zip(variables, values, strict=True))
+
+
+def _filled(test: _Test) -> int:
+    """How often each prompt is filled for ``test``: a file of some lines can ask for a million times."""
+    lists = [len(value) for value in test.variables.values() if isinstance(value, list) and value]
+    return min(math.prod(lists), _MOST_COMBINATIONS)
 
 
 def _twice(text: str, fill: Any) -> str:

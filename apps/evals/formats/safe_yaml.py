@@ -9,6 +9,7 @@ from apps.evals.formats.values import decoded, value_problem
 
 MAX_YAML = 4 * 1024 * 1024
 _MOST_NODES = 400_000
+_MOST_TEXT = 16 * MAX_YAML
 _DEEPEST = 64
 
 
@@ -80,27 +81,31 @@ def load_yaml(upload: Upload) -> Any:
 
 
 def _bounded(filename: str, text: str) -> None:
-    """Refuse what would grow: each alias counts as all that it stands for."""
-    sizes: dict[str, int] = {}
-    open_nodes: list[tuple[str | None, int]] = []
-    total = 0
+    """Refuse what would grow: each alias counts as all that it stands for, its text included."""
+    sizes: dict[str, tuple[int, int]] = {}
+    open_nodes: list[tuple[str | None, int, int]] = []
+    total = letters = 0
     for event in yaml.parse(text, Loader=_Loader):
         line = event.start_mark.line + 1 if event.start_mark else 0
         if isinstance(event, yaml.AliasEvent):
             if event.anchor not in sizes:
                 raise Unreadable(filename, f"the alias *{event.anchor} stands inside what it names", line)
-            total += sizes[event.anchor]
-        elif isinstance(event, yaml.NodeEvent):
+            values, characters = sizes[event.anchor]
+            total, letters = total + values, letters + characters
+        elif isinstance(event, yaml.ScalarEvent):
+            total, letters = total + 1, letters + len(event.value)
+            if event.anchor:
+                sizes[event.anchor] = 1, len(event.value)
+        elif isinstance(event, yaml.CollectionStartEvent):
             total += 1
-            if isinstance(event, yaml.CollectionStartEvent):
-                open_nodes.append((event.anchor, total - 1))
-            elif event.anchor:
-                sizes[event.anchor] = 1
+            open_nodes.append((event.anchor, total - 1, letters))
         elif isinstance(event, yaml.CollectionEndEvent):
-            anchor, before = open_nodes.pop()
+            anchor, before, letters_before = open_nodes.pop()
             if anchor:
-                sizes[anchor] = total - before
+                sizes[anchor] = total - before, letters - letters_before
         if total > _MOST_NODES:
             raise Unreadable(filename, f"written out, it holds more than {_MOST_NODES:,} values", line)
+        if letters > _MOST_TEXT:
+            raise Unreadable(filename, f"written out, it is larger than {_MOST_TEXT // 2**20} MB", line)
         if len(open_nodes) > _DEEPEST:
             raise Unreadable(filename, f"it is nested deeper than {_DEEPEST} levels", line)

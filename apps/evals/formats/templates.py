@@ -10,6 +10,7 @@ _FIELD = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _PATH = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w-]+|\[\d+\]|\[['\"][^'\"\]]+['\"]\])*")
 _STEP = re.compile(r"[\w-]+|(?<=\[)\d+(?=\])|(?<=\[['\"])[^'\"\]]+(?=['\"]\])")
 _MOST = 200_000  # characters of one filled template
+_TOO_LONG = f"filled, the template is longer than {_MOST:,} characters"
 
 
 def filled(template: str, lookup: Callable[[str], str]) -> str:
@@ -26,7 +27,9 @@ def filled(template: str, lookup: Callable[[str], str]) -> str:
         position = match.end()
         size += len(pieces[-1]) + len(pieces[-2])
         if size > _MOST:
-            raise NoEquivalent(f"filled, the template is longer than {_MOST:,} characters")
+            raise NoEquivalent(_TOO_LONG)
+    if size + len(template) - position > _MOST:
+        raise NoEquivalent(_TOO_LONG)
     return "".join([*pieces, template[position:]])
 
 

@@ -9,11 +9,14 @@ import io
 import json
 import math
 import re
+import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from apps.evals.formats.base import MAX_BYTES, Unreadable, Upload
 
 MAX_DEPTH = 64
+_LARGEST = 10**308  # beyond, no float holds a whole number
 _BOM = b"\xef\xbb\xbf"
 _NOT_FINITE = re.compile(r"\s*[+-]?(nan|inf(inity)?)\s*", re.IGNORECASE)
 
@@ -42,14 +45,23 @@ def value_problem(value: Any) -> str:
                 below.extend(item.values())
             elif isinstance(item, list):
                 below.extend(item)
-            elif isinstance(item, float) and not math.isfinite(item):
-                return "a number is out of range"
-            elif isinstance(item, str) and (problem := text_problem(item)):
-                return problem
+            elif isinstance(item, str):
+                if problem := text_problem(item):
+                    return problem
+            elif isinstance(item, int | float):
+                if not in_range(item):
+                    return "a number is out of range"
+            elif item is not None:
+                return f"a value of the kind {type(item).__name__} is no plain data"
         if not below:
             return ""
         level = below
     return f"it is nested deeper than {MAX_DEPTH} levels"
+
+
+def in_range(number: float) -> bool:
+    """Whether every reader of JSON can hold ``number``."""
+    return -_LARGEST < number < _LARGEST if isinstance(number, int) else math.isfinite(number)
 
 
 def text_problem(text: str) -> str:
@@ -90,17 +102,26 @@ def decoded(upload: Upload, notes: list[str]) -> str:
         return text
 
 
-def unzipped(upload: Upload) -> Upload:
-    """The content of a gzip file, bounded; any other file as it is."""
+def all_unzipped(uploads: Sequence[Upload]) -> list[Upload]:
+    """Every file as ``unzipped`` gives it; together they are bounded as one is."""
+    files, left = [], MAX_BYTES
+    for upload in uploads:
+        files.append(unzipped(upload, left))
+        left -= len(files[-1].data)
+    return files
+
+
+def unzipped(upload: Upload, most: int = MAX_BYTES) -> Upload:
+    """The content of a gzip file of at most ``most`` bytes; any other file as it is."""
     if not upload.data.startswith(b"\x1f\x8b"):
         return upload
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(upload.data)) as stream:
-            data = stream.read(MAX_BYTES + 1)
-    except (OSError, EOFError):
+            data = stream.read(max(0, most) + 1)
+    except (OSError, EOFError, zlib.error):
         raise Unreadable(upload.name, "the gzip file is damaged") from None
-    if len(data) > MAX_BYTES:
-        raise Unreadable(upload.name, f"unpacked it is larger than {MAX_BYTES // 2**20} MB")
+    if len(data) > most:
+        raise Unreadable(upload.name, f"unpacked, the files are larger than {MAX_BYTES // 2**20} MB")
     return Upload(upload.name.removesuffix(".gz"), data)
 
 

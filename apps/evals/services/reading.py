@@ -10,7 +10,7 @@ from apps.core.models import Project
 from apps.evals.formats import Column, LeftOut, Options, Unreadable, Upload, read_files
 from apps.evals.formats.detect import format_name
 from apps.evals.formats.splits import HELD_OUT, SPLITS, TAG, split_by_hash, split_named
-from apps.evals.formats.values import unzipped
+from apps.evals.formats.values import all_unzipped
 from apps.evals.models import Case, Suite, SuiteVersion
 from apps.evals.services.lines import MAX_BYTES, Line, refuse, refused, written_lines
 from apps.evals.services.masking import CannotMask, masked_lines
@@ -117,8 +117,8 @@ def first_look(uploads: Sequence[Upload]) -> None:
     """What is wrong at first sight is said at once, not after a worker has had its turn. Raises Refused."""
     _sizes_checked(uploads)
     try:
-        for upload in uploads:
-            format_name(unzipped(upload))
+        for upload in all_unzipped(uploads):
+            format_name(upload)
     except Unreadable as error:
         raise refused(error) from None
 

@@ -64,7 +64,7 @@ def test_an_unknown_format_is_refused_with_what_can_be_read(data):
 def test_a_gzip_bomb_is_refused(monkeypatch):
     monkeypatch.setattr("apps.evals.formats.values.MAX_BYTES", 1000)
 
-    with pytest.raises(Unreadable, match="unpacked it is larger"):
+    with pytest.raises(Unreadable, match="unpacked, the files are larger"):
         read(("a.jsonl.gz", gzip.compress(b" " * 5000)))
 
 
