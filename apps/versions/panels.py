@@ -4,13 +4,14 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from django.db.models import QuerySet
 from django.urls import reverse
 from django.utils import timezone
 
 from apps.core.models import Alert, Project
 from apps.versions.models import Release
 from apps.versions.selectors import running_release, version_in_service
-from apps.versions.services.releases import ROLLBACK_ALERT
+from apps.versions.services.releases import ROLLBACK_ALERT, rollback_alert_key
 from apps.versions.wording import percent
 
 HOLDING_LONG = timedelta(hours=1)
@@ -50,7 +51,7 @@ def canary_stage(project: Project) -> Mapping[str, Any]:
         "value": "–",
         "note": f"{last.candidate} {last.get_state_display().lower()}",
         "url": last.get_absolute_url(),
-        "tone": "fail" if last.state == Release.State.ROLLED_BACK else "",
+        "tone": "fail" if _unseen(project).filter(key=rollback_alert_key(last)).exists() else "",
     }
 
 
@@ -69,9 +70,7 @@ def waiting_rows(project: Project) -> list[Mapping[str, Any]]:
                 "action": "Watch",
             }
         )
-    for alert in Alert.objects.filter(
-        project=project, key__startswith=f"{ROLLBACK_ALERT}:", resolved_at=None
-    ):
+    for alert in _unseen(project):
         rows.append(
             {
                 "what": alert.title,
@@ -82,3 +81,8 @@ def waiting_rows(project: Project) -> list[Mapping[str, Any]]:
             }
         )
     return rows
+
+
+def _unseen(project: Project) -> QuerySet[Alert]:
+    """Rollbacks that nobody has looked at."""
+    return Alert.objects.filter(project=project, key__startswith=f"{ROLLBACK_ALERT}:", resolved_at=None)

@@ -45,10 +45,12 @@ def test_a_rollback_waits_until_someone_has_looked(project, release, actor):
     traffic(release, canary=(60, 40), control=(540, 20))
     services.release_evaluate(release=release)
     assert panels.waiting_rows(project)[0]["what"] == "Release 1 of 1.1 was rolled back"
+    assert panels.canary_stage(project)["tone"] == "fail"
 
     services.release_acknowledge(release=release, by=actor)
 
     assert panels.waiting_rows(project) == []
+    assert panels.canary_stage(project)["tone"] == ""
 
 
 def test_the_periodic_tasks_are_on_the_web_queue():
