@@ -106,14 +106,26 @@ def turn_command(seed: int, port: int, data: Path, report: Path) -> int:
 
 
 def screenshots_command(data: Path) -> int:
+    """On a copy of ``data`` beside it: what is made for the pictures does not stay in the turn's own."""
+    from config.showcase import showcase_make
+
     if not (data / "flywheel.sqlite3").exists():
         print(f"{data} holds no installation. Run `make turn` first: the pages are shown with its data.")
         return 1
-    with stack(_free_port(), data) as running:
+    copy = data.with_name(f"{data.name}-screenshots")
+    _empty(copy)
+    with _data_lock(data.resolve()):
+        shutil.copytree(data, copy, dirs_exist_ok=True, ignore=shutil.ignore_patterns("run.lock", "log"))
+    with stack(_free_port(), copy) as running:
+        key = running.bootstrap["api_key"]
         login = (running.data / "secrets" / "first-login.txt").read_text().split()
         command = [sys.executable, str(ROOT / "docs" / "make_screenshots.py"), running.url, *login[:2]]
-        with Client(running.url, running.bootstrap["api_key"]) as client:
-            command += ["--also", *_telling_pages(client)]
+        with Client(running.url, key) as client:
+            began = time.monotonic()
+            engine = next(row for row in client.get("/deployments") if row["edition"] == "standard")
+            pages = showcase_make(client, key, engine["base_url"])
+            print(f"Data for the pictures made in {time.monotonic() - began:.0f} s.", flush=True)
+            command += ["--also", *_telling_pages(client), *pages]
         return subprocess.call(command)
 
 

@@ -38,6 +38,12 @@ _FOLLOW = """() => {
 }"""
 _DRAWN = """() => [...document.querySelectorAll('[data-chart] [data-plot]')]
   .every((plot) => plot.childElementCount > 0)"""
+# Fonts and pictures are there, and the browser has painted twice.
+_SETTLED = """async () => {
+  await document.fonts.ready;
+  await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+}"""
 _UNLINKED = ("/account/password/", "/projects/new/")  # reached from menus only
 _PRIVATE = re.compile(r"^/(api|static|logout|ws|v1)(/|$)")
 
@@ -57,7 +63,12 @@ def main() -> int:
     parser.add_argument("password", nargs="?", default=os.environ.get("FLYWHEEL_PASSWORD", ""))
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "screenshots")
     parser.add_argument("--narrow-out", type=Path, default=ROOT / "var" / "screenshots-768")
-    parser.add_argument("--also", nargs="*", default=[], help="further paths that no link leads to")
+    parser.add_argument(
+        "--also",
+        nargs="*",
+        default=[],
+        help="further paths that no link leads to; NAME=PATH for one whose kind is shown already",
+    )
     arguments = parser.parse_args()
     tour = Tour()
     with sync_playwright() as playwright:
@@ -134,7 +145,8 @@ def _explore(page: Any, tour: Tour, start: list[str]) -> Iterator[str]:
     queue = [(path, 0) for path in start]
     while queue:
         path, depth = queue.pop(0)
-        name = _name(path)
+        given = re.match(r"([\w-]+)=(/.*)", path)
+        name, path = given.groups() if given else (_name(path), path)
         if name in tour.paths or not _open(page, path, tour):
             continue
         tour.paths[name] = path
@@ -170,7 +182,7 @@ def _name(path: str) -> str:
 
 
 def _photograph(page: Any, target: Path, width: int) -> Path:
-    page.wait_for_timeout(500)
+    page.evaluate(_SETTLED)
     try:
         page.wait_for_function(_DRAWN, timeout=10_000)
     except Exception:
