@@ -167,6 +167,8 @@ WORKER_SLOTS = {
     "eval": env.int("FLYWHEEL_SLOTS_EVAL", default=1),
     "rollout": env.int("FLYWHEEL_SLOTS_ROLLOUT", default=1),
     "train": env.int("FLYWHEEL_SLOTS_TRAIN", default=1),
+    # Imports and the like on the web side, beside the anonymization of captures.
+    "chores": env.int("FLYWHEEL_SLOTS_CHORES", default=1),
 }
 SPOOL_DIR = DATA_DIR / "spool"
 GATEWAY_MAX_BODY_BYTES = env.int("FLYWHEEL_GATEWAY_BODY_BYTES", default=4 * 1024 * 1024)

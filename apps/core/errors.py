@@ -29,6 +29,14 @@ class Conflict(Refused):
         super().__init__(message, code=code, status=409, **detail)
 
 
+def place_of(error: BaseException) -> str:
+    """Module and line, as in ``apps.evals.case_scores:41``: enough to find it, and no text of anyone."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}" if trace else "?"
+
+
 UNSTORABLE = "It holds something that cannot be stored: a number out of range, or a broken character."
 
 

@@ -6,11 +6,12 @@ without being imported by it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from apps.core.models import Project, WorkUnit
     from apps.core.permissions import Actor
+    from apps.core.web_units import UnitProgress
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,16 @@ class UnitHandler:
     failed: Callable[["WorkUnit", str], None]
     is_held: Callable[["WorkUnit"], bool] | None = None
     renewed: Callable[["WorkUnit"], dict[str, Any]] | None = None
+
+
+class UnitRunner(Protocol):
+    """Does the work of a unit in the web side's worker and returns its result (JSON).
+
+    It keeps its own writes idempotent and calls ``progress`` now and then. ``Refused`` is final; any other
+    error is worth another attempt.
+    """
+
+    def __call__(self, unit: "WorkUnit", progress: "UnitProgress") -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)
@@ -79,6 +90,8 @@ class RequiredGate:
 # Called inside the transaction that makes a project, with the project and who made it.
 project_made: list[Callable[["Project", "Actor"], object]] = []
 unit_handlers: dict[str, UnitHandler] = {}
+# Kinds that need the database or its keys. All other kinds go to the heavy workers.
+unit_runners: dict[str, UnitRunner] = {}
 periodic_tasks: list[PeriodicTask] = []
 nav_counts: dict[str, Callable[["Project"], str]] = {}
 loop_stages: list[Stage] = []

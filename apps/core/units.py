@@ -21,7 +21,7 @@ from apps.core.errors import Conflict
 from apps.core.events import publish
 from apps.core.models import Project, WorkUnit
 from apps.core.permissions import Actor
-from apps.core.registries import unit_handlers
+from apps.core.registries import unit_handlers, unit_runners
 from apps.core.services import audit
 from domain.contracts import UnitFailed, UnitFinished, UnitHeartbeat, UnitRequest, UnitStarted
 from domain.contracts.base import Contract
@@ -148,7 +148,8 @@ def _payload_of(unit: WorkUnit) -> dict[str, Any]:
 
 
 def _send_on_commit(request: UnitRequest, queue: str) -> None:
-    transaction.on_commit(lambda: send_now("workers.run_unit", request.model_dump(mode="json"), queue=queue))
+    task = "core.run_unit" if request.kind in unit_runners else "workers.run_unit"
+    transaction.on_commit(lambda: send_now(task, request.model_dump(mode="json"), queue=queue))
 
 
 def units_reap() -> int:

@@ -5,7 +5,7 @@ import logging
 from django.db import OperationalError, transaction
 from django.utils import timezone
 
-from apps.core.errors import Refused
+from apps.core.errors import Refused, place_of
 from apps.core.events import publish
 from apps.core.permissions import system_actor
 from apps.core.services import audit
@@ -39,7 +39,7 @@ def _undecidable(run: Run, error: Exception) -> None:
     revision = gates.gate_in_force(run.suite_version.suite)
     if revision is None:
         return
-    why = f"{type(error).__name__} at {_place(error)}"
+    why = f"{type(error).__name__} at {place_of(error)}"
     by = system_actor(run.project, "gate")
     with transaction.atomic():
         decision = GateDecision.objects.create(
@@ -69,11 +69,3 @@ def _undecidable(run: Run, error: Exception) -> None:
                 decision_push(run, decision)
         except Exception:
             logger.exception("evidence of a gate not recorded run=%s", run.pk)
-
-
-def _place(error: Exception) -> str:
-    """Module and line, as in ``apps.evals.case_scores:41``: enough to find it, and no text of anyone."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    return f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}" if trace else "?"
