@@ -1,4 +1,7 @@
-"""One installation for the whole session, stopped and looked for at its end."""
+"""One installation for the whole session, stopped and looked for at its end.
+
+The guard against hanging is wider here than elsewhere: a set-up kills eight processes one after another.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +10,8 @@ from typing import Any
 import pytest
 
 from tests.e2e.stack import RunningStack, running_stack
+
+GUARD_S = 3600.0  # for one test and its set-up
 
 
 @pytest.fixture(scope="session")
@@ -19,6 +24,12 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("e2e"):
+            item.add_marker(pytest.mark.timeout(GUARD_S))
 
 
 @pytest.hookimpl(hookwrapper=True)

@@ -62,7 +62,7 @@ def _columns(database: sqlite3.Connection) -> Iterator[tuple[str, list[Any]]]:
 
 def checkpoint(data: Path) -> None:
     """Move the write-ahead log into the database and empty it, as SQLite does by itself in time."""
-    with contextlib.closing(sqlite3.connect(data / "flywheel.sqlite3", timeout=60)) as database:
+    with contextlib.closing(sqlite3.connect(data / "flywheel.sqlite3", timeout=240)) as database:
         database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
 
@@ -81,7 +81,7 @@ class BrokerWatch:
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(timeout=10)
+        self._thread.join(timeout=240)
 
     def _watch(self) -> None:
         while not self._stop.wait(0.02):
@@ -92,7 +92,7 @@ class BrokerWatch:
 
 
 def _open(data: Path) -> sqlite3.Connection:
-    database = sqlite3.connect(f"file:{data / 'flywheel.sqlite3'}?mode=ro", uri=True, timeout=60)
+    database = sqlite3.connect(f"file:{data / 'flywheel.sqlite3'}?mode=ro", uri=True, timeout=240)
     database.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return database
 

@@ -1,59 +1,43 @@
 """A whole installation as a user starts it: ``python -m config.launch run`` in a process of its own.
 
-Waiting is always for a condition, with a generous limit: these tests also run on small, busy machines.
+Waiting is always for a condition, with a guard (see ``tests/waiting.py``): these tests also run on small,
+busy machines.
 """
 
 import contextlib
 import ctypes
 import os
-import random
 import re
 import signal
-import socket
 import sqlite3
 import subprocess
 import sys
-import time
 import xmlrpc.client
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import httpx
 import psutil
 from supervisor.xmlrpc import SupervisorTransport
 
 from clients.flywheel import Client
+from config.ports import ENGINE_OFFSETS, ports_of
+from tests.ports import free_port, is_free
+from tests.waiting import until
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S = 240.0
-STOP_S = 40.0
+START_S = 600.0
+STOP_S = 240.0
 PROGRAMS = (
     "web", "worker-web", "worker-anonymize", "worker-heavy", "worker-train", "beat", "engine-standard",
     "engine-highspeed",
 )  # fmt: skip
 
-T = TypeVar("T")
 
-
-def until(condition: Callable[[], T], *, what: str, timeout_s: float, every_s: float = 0.3) -> T:
-    """The first true answer of ``condition``; AssertionError naming ``what`` after ``timeout_s``."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        answer = condition()
-        if answer:
-            return answer
-        assert time.monotonic() < deadline, f"after {timeout_s:.0f} s still not: {what}"
-        time.sleep(every_s)
-
-
-def free_port() -> int:
-    """A port that is free together with the engines' (+11, +12), below the range for outgoing connections."""
-    for _ in range(200):
-        port = random.randrange(12_000, 30_000)
-        if all(_is_free(number) for number in (port, port + 11, port + 12)):
-            return port
-    raise AssertionError("no free port was found")
+def stack_port() -> int:
+    """One that is free together with the engines'."""
+    return free_port(*ENGINE_OFFSETS)
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -86,6 +70,13 @@ def living_on(data: Path) -> list[psutil.Process]:
     return found
 
 
+def end_all(data: Path) -> None:
+    """Kill what is left of an installation."""
+    for process in living_on(data):
+        with contextlib.suppress(psutil.Error):
+            process.kill()
+
+
 def _end_with_the_tests() -> None:
     """In the child: be told to stop when the test run is killed, so that no stack outlives it."""
     ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
@@ -96,7 +87,7 @@ class RunningStack:
 
     def __init__(self, data: Path, *, command: tuple[str, ...] = (), port: int | None = None) -> None:
         self.data = data.resolve()
-        self.port = port or free_port()
+        self.port = port or stack_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self._output = self.data.with_name(f"{self.data.name}-output.txt")
         with self._output.open("wb") as stream:
@@ -109,7 +100,7 @@ class RunningStack:
                 preexec_fn=_end_with_the_tests,
             )  # fmt: skip
         try:
-            until(self._is_up, what="the stack is up", timeout_s=START_S)
+            until(self._is_up, what="the stack is up", timeout_s=START_S, every_s=0.3)
             self.key = self._printed(r"Bearer (fw_[\w-]+)").group(1)
             self.username, self.password = self._login()
         except BaseException as error:
@@ -121,13 +112,13 @@ class RunningStack:
     def output(self) -> str:
         return self._output.read_text(errors="replace")
 
-    def client(self, timeout_s: float = 60.0) -> Client:
+    def client(self, timeout_s: float = 240.0) -> Client:
         return Client(self.url, self.key, timeout_s=timeout_s)
 
     @contextlib.contextmanager
     def browser(self) -> Iterator[httpx.Client]:
         """A signed-in visitor of the pages, through the login form."""
-        with httpx.Client(base_url=self.url, timeout=60.0, follow_redirects=True) as pages:
+        with httpx.Client(base_url=self.url, timeout=240.0, follow_redirects=True) as pages:
             token = csrf_token(pages.get("/login/").text)
             form = {"csrfmiddlewaretoken": token, "username": self.username, "password": self.password}
             answer = pages.post("/login/", data=form)
@@ -159,27 +150,23 @@ class RunningStack:
     def processes(self) -> list[psutil.Process]:
         return living_on(self.data)
 
-    def stop(self, number: int = signal.SIGINT) -> tuple[int, float]:
-        """Send the signal as a shell does; returns the exit code and how long it took, in seconds."""
-        began = time.monotonic()
+    def stop(self, number: int = signal.SIGINT) -> int:
+        """Send the signal as a shell does; returns the exit code."""
         if self.process.poll() is None:
             self.process.send_signal(number)
-        code = self.process.wait(timeout=STOP_S)
-        return code, time.monotonic() - began
+        return self.process.wait(timeout=STOP_S)
 
     def kill(self) -> None:
         """Last resort: leave nothing behind whatever went wrong."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.stop()
-        for process in self.processes():
-            with contextlib.suppress(psutil.Error):
-                process.kill()
+        end_all(self.data)
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
 
     def busy_ports(self) -> list[int]:
-        return [port for port in (self.port, self.port + 11, self.port + 12) if not _is_free(port)]
+        return [port for port in ports_of(self.port) if not is_free(port)]
 
     def logs(self, lines: int = 40) -> str:
         parts = [f"--- start\n{self.output}"]
@@ -206,7 +193,7 @@ class RunningStack:
         return found
 
     def _database(self) -> sqlite3.Connection:
-        return sqlite3.connect(f"file:{self.data / 'flywheel.sqlite3'}?mode=ro", uri=True, timeout=30)
+        return sqlite3.connect(f"file:{self.data / 'flywheel.sqlite3'}?mode=ro", uri=True, timeout=240)
 
     def _supervisor(self) -> xmlrpc.client.ServerProxy:
         socket_path = next(
@@ -235,13 +222,3 @@ def csrf_token(page: str) -> str:
     found = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
     assert found is not None, "the page has no form"
     return found.group(1)
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True

@@ -10,12 +10,13 @@ import pytest
 
 from clients.flywheel import Client
 from packs.registry import pack_named
-from tests.e2e.stack import RunningStack, until
+from tests.e2e.stack import RunningStack
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
 CASES, SAMPLES = 150, 4
-WAIT_S = 300.0
+WAIT_S = 900.0
 
 
 def test_a_run_outlives_its_worker_a_pause_and_a_stop_of_everything(data: Path):

@@ -17,15 +17,17 @@ from tests.e2e.stack import (
     PROGRAMS,
     ROOT,
     START_S,
+    STOP_S,
     RunningStack,
     csrf_token,
+    end_all,
     environment,
-    free_port,
     launch,
     living_on,
     running_stack,
-    until,
+    stack_port,
 )
+from tests.waiting import until
 
 pytestmark = pytest.mark.e2e
 
@@ -42,7 +44,7 @@ def confined(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]
 
 
 def test_health_is_answered(stack: RunningStack):
-    assert httpx.get(f"{stack.url}/healthz", timeout=30).status_code == 200
+    assert httpx.get(f"{stack.url}/healthz", timeout=240).status_code == 200
 
 
 def test_the_printed_login_opens_the_loop_page(stack: RunningStack):
@@ -54,7 +56,7 @@ def test_the_printed_login_opens_the_loop_page(stack: RunningStack):
 
 
 def test_a_wrong_password_is_refused(stack: RunningStack):
-    with httpx.Client(base_url=stack.url, timeout=60, follow_redirects=True) as pages:
+    with httpx.Client(base_url=stack.url, timeout=240, follow_redirects=True) as pages:
         token = csrf_token(pages.get("/login/").text)
         answer = pages.post(
             "/login/",
@@ -74,11 +76,11 @@ def test_the_printed_curl_line_is_answered_by_the_version_in_service(stack: Runn
     body = arguments[arguments.index("-d") + 1]
 
     if shutil.which("curl"):
-        done = subprocess.run([*arguments, "-fsS", "-m", "60"], capture_output=True, text=True)
+        done = subprocess.run([*arguments, "-fsS", "-m", "240"], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         answer = json.loads(done.stdout)
     else:  # the same request by other means
-        response = httpx.post(arguments[1], content=body, headers=headers, timeout=60)
+        response = httpx.post(arguments[1], content=body, headers=headers, timeout=240)
         assert response.status_code == 200, response.text
         answer = response.json()
 
@@ -112,11 +114,11 @@ def test_nothing_listens_beyond_this_machine(stack: RunningStack):
 
 
 def test_a_second_start_on_the_same_data_is_refused(stack: RunningStack):
-    done = launch("run", "--port", str(stack.port + 40), "--data", str(stack.data))
+    done = launch("run", "--port", str(stack_port()), "--data", str(stack.data))
 
     assert done.returncode not in (0, None)
     assert f"Flywheel already runs on {stack.data}." in done.stderr
-    assert httpx.get(f"{stack.url}/healthz", timeout=30).status_code == 200
+    assert httpx.get(f"{stack.url}/healthz", timeout=240).status_code == 200
 
 
 @pytest.mark.parametrize("taken_by", [0, 11])
@@ -176,26 +178,30 @@ def test_terminating_the_start_stops_every_process(confined: RunningStack):
     """The last test of this stack."""
     assert len(confined.processes()) > len(PROGRAMS)
 
-    code, seconds = confined.stop(signal.SIGTERM)
+    code = confined.stop(signal.SIGTERM)
 
     assert code == 130
-    assert seconds < 30
     assert [process.cmdline() for process in confined.processes()] == []
     assert confined.busy_ports() == []
     assert "Traceback" not in confined.output
 
 
 def test_interrupting_a_start_that_is_not_up_yet_leaves_nothing(data: Path):
-    port = free_port()
+    port = stack_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "config.launch", "run", "--port", str(port), "--data", str(data)],
         cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         start_new_session=True,
     )  # fmt: skip
-    until(lambda: (data / "supervisord.pid").exists(), what="the supervisor started", timeout_s=START_S)
+    try:
+        until(lambda: (data / "supervisord.pid").exists(), what="the supervisor started", timeout_s=START_S)
 
-    process.send_signal(signal.SIGINT)
-    code = process.wait(timeout=60)
+        process.send_signal(signal.SIGINT)
+        code = process.wait(timeout=STOP_S)
 
-    assert code != 0
-    assert [left.cmdline() for left in living_on(data)] == []
+        assert code != 0
+        assert [left.cmdline() for left in living_on(data)] == []
+    finally:
+        end_all(data)
+        process.kill()
+        process.wait()

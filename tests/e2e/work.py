@@ -20,7 +20,8 @@ from safetensors.numpy import save_file
 from artifacts import ArtifactStore
 from clients.flywheel import ApiError, Client
 from packs.registry import pack_named
-from tests.e2e.stack import ROOT, RunningStack, until
+from tests.e2e.stack import ROOT, RunningStack
+from tests.waiting import until
 
 FAMILY = "invoice_fields"
 AWAY = (0, 502, 503, 504)  # nobody there, or the gateway says "in a moment"
@@ -38,7 +39,7 @@ class Work:
         ]
         self._numbers = itertools.count()
         self.tag = f"kill-{_letters()}"
-        self.answered: dict[str, float] = {}  # operation -> when, on the monotonic clock
+        self.answered: dict[str, tuple[float, float]] = {}  # operation -> asked and answered when, monotonic
         self.acknowledged: list[str] = []  # external ids of captures
         self.runs: list[int] = []
         self.errors: list[str] = []
@@ -59,19 +60,19 @@ class Work:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(timeout=150)
+            thread.join(timeout=600)
 
-    def wait_for_more(self, *, timeout_s: float = 90.0) -> None:
+    def wait_for_more(self, *, timeout_s: float = 600.0) -> None:
         """Until users are answered again and captures are taken again."""
         asked, taken = len(self.answered), len(self.acknowledged)
         until(
             lambda: len(self.answered) >= asked + 2 and len(self.acknowledged) > taken,
             what="requests are answered and captures are taken",
-            timeout_s=timeout_s,
-        )
+            timeout_s=timeout_s, every_s=0.3,
+        )  # fmt: skip
 
     def _repeat(self, step: Callable[[Client], None], pause_s: float) -> None:
-        with self._stack.client(timeout_s=60) as client:
+        with self._stack.client() as client:
             while not self._stop.is_set():
                 try:
                     step(client)
@@ -83,8 +84,9 @@ class Work:
                 self._stop.wait(pause_s)
 
     def _ask(self, client: Client) -> None:
+        asked = time.monotonic()
         answer = client.chat([{"role": "user", "content": "Add 12 and 30."}], max_tokens=6)
-        self.answered[answer.headers["x-flywheel-operation"]] = time.monotonic()
+        self.answered[answer.headers["x-flywheel-operation"]] = (asked, time.monotonic())
 
     def _capture(self, client: Client) -> None:
         number = next(self._numbers)
@@ -147,7 +149,7 @@ def serve_adapter(stack: RunningStack, client: Client, folder: Path) -> dict[str
 
 def engine_models(address: str) -> list[str]:
     try:
-        answer = httpx.get(f"{address}/v1/models", timeout=10)
+        answer = httpx.get(f"{address}/v1/models", timeout=60)
         return [card["id"] for card in answer.json()["data"]] if answer.status_code == 200 else []
     except (httpx.HTTPError, ValueError):
         return []
