@@ -10,8 +10,8 @@ from django.shortcuts import get_object_or_404, redirect, render
 from apps.core.errors import Refused
 from apps.core.http import PageRequest, page_of, project_view
 from apps.versions import selectors, services
-from apps.versions.forms import RoutingForm
-from apps.versions.models import RoutingRevision, RoutingRules
+from apps.versions.forms import SIGNAL_WORDS, RoutingForm
+from apps.versions.models import EditionKind, RoutingRevision, RoutingRules
 
 
 @project_view("read")
@@ -36,9 +36,11 @@ def routing(request: PageRequest) -> HttpResponse:
                     else "Nothing changed, so there is no new revision.",
                 )
                 return redirect("versions:routing")
+    current = selectors.routing_current(request.project)
     context = {
         "form": form,
-        "current": selectors.routing_current(request.project),
+        "current": current,
+        "words": _words(current.snapshot) if current else {},
         "page": page_of(request, RoutingRevision.objects.filter(project=request.project), per_page=20),
         "may_release": request.actor.may("release"),
     }
@@ -60,6 +62,19 @@ def revision(request: PageRequest, number: int) -> HttpResponse:
             "new_text": _text(found.snapshot),
         },
     )
+
+
+def _words(snapshot: dict[str, Any]) -> dict[str, Any]:
+    """The parts of a snapshot that are names, as people read them."""
+    return {
+        "task_types": [(name, _edition(kind)) for name, kind in snapshot["task_types"].items()],
+        "default_edition": _edition(snapshot["default_edition"]),
+        "signals": [SIGNAL_WORDS[name].lower() for name in snapshot["failure_signals"]],
+    }
+
+
+def _edition(kind: str) -> str:
+    return str(EditionKind(kind).label).lower()
 
 
 def _text(snapshot: dict[str, Any]) -> str:

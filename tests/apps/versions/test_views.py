@@ -305,6 +305,15 @@ def test_routing_is_changed_from_its_page(page, control, project):
     assert "Changed since revision 1" in text(page.get(reverse("versions:revision", args=[2])))
 
 
+def test_the_routing_page_says_names_in_words(page, control):
+    now = text(page.get(reverse("versions:routing"))).partition("<h2>Rules</h2>")[0]
+
+    assert "interactive → high-speed" in now
+    assert "someone gave negative feedback; someone corrected the answer" in now
+    assert "high_speed" not in now
+    assert "negative_feedback" not in now
+
+
 @pytest.mark.parametrize("table", ["interactive standard", "a: standard\na: standard", "a: fast"])
 def test_a_routing_form_that_makes_no_sense_says_so(page, control, project, table):
     form = {
