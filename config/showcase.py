@@ -19,6 +19,7 @@ from config.showcase_endpoints import JUDGES, LIVE, READER, Endpoints
 WAIT_S = 180.0
 _ENDED = ("done", "failed", "cancelled")
 _PACK_FAMILIES = ["order_status", "refund_request", "ticket_routing", "chart_value", "screen_table"]
+_CHECKED = ["balance_check", "ratio", "bank_statement", "minutes_label", "chart_value", "order_status"]
 _CALM_ROUNDS = 3
 Json = dict[str, Any]
 
@@ -43,6 +44,7 @@ def showcase_make(client: Client, key: str, engine: str) -> list[str]:
         endpoints.behind = turn.adapter
         ids = {name: _endpoint(client, endpoints, name) for name in (LIVE, READER, *JUDGES)}
         watched = client.post("/probes", {"deployment_id": ids[LIVE]})["id"]
+        client.post("/packs/checks", {"families": _CHECKED, "sample": 3})
         pages = [*_judges(client), *_suite_changes(client), *_import(client, key)]
         pages += _reader(client, endpoints, ids[READER])
         pages += _maps(client, endpoints, turn, ids[READER])
@@ -50,7 +52,8 @@ def showcase_make(client: Client, key: str, engine: str) -> list[str]:
         pages += _versions(client, turn, ids[LIVE])
         pages += _verifier(client, turn)
         pages += _probe(client, endpoints, watched, turn)
-    return pages
+        client.wait("/packs", _checked, timeout_s=WAIT_S, every_s=0.5)
+    return [*pages, f"training-packs-one-checked=/training/packs/{_CHECKED[-1]}/"]
 
 
 def _turn(client: Client) -> Turn | None:
@@ -300,6 +303,11 @@ def _wait_runs(client: Client, runs: Sequence[int]) -> None:
 
 def _over(row: Json) -> bool:
     return row["state"] in _ENDED
+
+
+def _checked(packs: list[Json]) -> bool:
+    rows = [family for pack in packs for family in pack["families"]]
+    return all(row["check"] for row in rows if row["name"] in _CHECKED)
 
 
 def _result(client: Client, run: int, **filters: str) -> int:
