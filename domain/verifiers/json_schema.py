@@ -4,22 +4,23 @@ The schema says which form is right, so it should say a lot: enums, ranges, requ
 is fetched from elsewhere; references lead into the schema itself.
 """
 
-import json
+import math
 from collections.abc import Mapping
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 
 import jsonschema  # type: ignore[import-untyped]
-from referencing import Registry
 
 from domain.contracts import Check, TaskSpec, Verdict
-from domain.verifiers.base import Evidence, InvalidVerifier, VerifierKind, failed, passed
+from domain.verifiers.base import Evidence, InvalidVerifier, VerifierKind, failed, passed, shown, unscored
+from domain.verifiers.bounded_schema import CannotFollow, errors_in, lost_reference
 from domain.verifiers.patterns import MAX_TEXT, UnsafePattern, compiled, patterns_in, text_limit
 from domain.verifiers.strict_json import NotStrictJson, parse_strict
 
 _MAX_REASONS = 8
+_MAX_ERRORS = 200  # found, and then sorted by place
 _MAX_ANSWER = 200_000
+_MAX_DEPTH = 64
 
 
 def _verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
@@ -33,7 +34,10 @@ def _verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
         reason = str(error)
         return failed(reason, checks=[Check(name="json", role="format", score=0.0, reason=reason)])
 
-    errors = sorted(_validator(json.dumps(params["schema"])).iter_errors(value), key=_place)
+    try:
+        errors = sorted(errors_in(params["schema"], value, _MAX_ERRORS), key=_place)
+    except CannotFollow as problem:
+        return unscored(f"Verifier 'json_schema': {problem}.")
     if not errors:
         return passed([Check(name="json", role="format", score=1.0), Check(name="schema", score=1.0)])
     reasons = [_reason(error) for error in errors[:_MAX_REASONS]]
@@ -42,23 +46,29 @@ def _verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
     return failed(*reasons, checks=checks)
 
 
-@lru_cache(maxsize=128)
-def _validator(schema: str) -> Any:
-    return jsonschema.Draft202012Validator(json.loads(schema), registry=Registry())
-
-
-def _plain(value: Any, most: int) -> Any:
+def _plain(value: Any, most: int, depth: int = 0) -> Any:
     """Decimals as floats, which is what a schema speaks of; a text longer than ``most`` is refused before a
-    pattern sees it."""
+    pattern sees it, and so are whole numbers that no float holds and nesting without end."""
+    if depth > _MAX_DEPTH:
+        raise NotStrictJson(f"The JSON is nested deeper than {_MAX_DEPTH} levels.")
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, int) and not isinstance(value, bool) and not _in_range(value):
+        raise NotStrictJson(f"The number {shown(value, 40)} is out of range.")
     if isinstance(value, str) and len(value) > most:
         raise NotStrictJson(f"A text in the answer has {len(value)} characters; at most {most} are read.")
     if isinstance(value, list):
-        return [_plain(item, most) for item in value]
+        return [_plain(item, most, depth + 1) for item in value]
     if isinstance(value, dict):
-        return {_plain(key, most): _plain(item, most) for key, item in value.items()}
+        return {_plain(key, most): _plain(item, most, depth + 1) for key, item in value.items()}
     return value
+
+
+def _in_range(value: int) -> bool:
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
 
 
 def _place(error: Any) -> str:
@@ -85,12 +95,20 @@ def check_params(params: Mapping[str, Any]) -> None:
             compiled(pattern)
     except jsonschema.SchemaError as error:
         raise InvalidVerifier(f"Verifier 'json_schema': no valid schema: {error.message[:160]}.") from error
+    except RecursionError:
+        raise InvalidVerifier("Verifier 'json_schema': the schema is nested too deeply.") from None
     except UnsafePattern as error:
         raise InvalidVerifier(f"Verifier 'json_schema': {error}") from error
     if foreign := _foreign_references(schema):
         raise InvalidVerifier(f"Verifier 'json_schema': {foreign!r} leads out of the schema.")
+    if lost := lost_reference(schema):
+        raise InvalidVerifier(f"Verifier 'json_schema': {lost[:80]!r} leads nowhere in the schema.")
     nothing: tuple[Any, ...] = ({}, [], "", None)
-    if any(_validator(json.dumps(schema)).is_valid(empty) for empty in nothing):
+    try:
+        accepts_nothing = any(not errors_in(schema, empty, 1) for empty in nothing)
+    except CannotFollow as problem:
+        raise InvalidVerifier(f"Verifier 'json_schema': {problem}.") from None
+    if accepts_nothing:
         raise InvalidVerifier(
             "Verifier 'json_schema': the schema accepts an empty value; say what is required."
         )
