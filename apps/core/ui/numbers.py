@@ -31,22 +31,22 @@ def signed(value: float, decimals: int = 1) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Two units at most: "640 ms", "3 s", "4 min 10 s", "2 d 4 h"."""
+    """Two units at most, rounded: "640 ms", "3 s", "4 min 10 s", "2 d 4 h"."""
     if seconds is None:
         return "unknown"
     seconds = max(0.0, float(seconds))
-    if seconds < 1:
+    if round(1000 * seconds) < 1000:
         return f"{1000 * seconds:.0f} ms"
-    whole = int(seconds)
     for unit, size, smaller, smaller_size in (
         ("d", 86400, "h", 3600),
         ("h", 3600, "min", 60),
         ("min", 60, "s", 1),
     ):
-        if whole >= size:
-            rest = whole % size // smaller_size
-            return f"{whole // size} {unit}" + (f" {rest} {smaller}" if rest else "")
-    return f"{whole} s"
+        parts = int(seconds / smaller_size + 0.5)
+        if parts * smaller_size >= size:
+            whole, rest = divmod(parts, size // smaller_size)
+            return f"{whole} {unit}" + (f" {rest} {smaller}" if rest else "")
+    return f"{int(seconds + 0.5)} s"
 
 
 def rate(per_s: float) -> str:

@@ -43,6 +43,14 @@ def test_durations_use_two_units_at_most(seconds: float | None, text: str) -> No
     assert duration(seconds) == text
 
 
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.9996, "1 s"), (1.9, "2 s"), (59.6, "1 min"), (119.6, "2 min"), (3599.9, "1 h"), (86399, "1 d")],
+)
+def test_durations_are_rounded_not_cut_off(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
+
+
 @given(st.floats(min_value=0, max_value=1e9))
 def test_every_duration_has_at_most_two_units(seconds: float) -> None:
     assert len(duration(seconds).split()) in (2, 4)
