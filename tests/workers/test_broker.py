@@ -14,6 +14,8 @@ import pytest
 from kombu import Connection, Consumer, Queue
 from kombu.exceptions import ChannelError
 
+from tests.waiting import GUARD_S, until
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -41,7 +43,7 @@ def send(connection: Connection, *bodies: Any, queue: str = "eval") -> None:
 
 def take(connection: Connection, queue: str = "eval") -> Any:
     with connection.SimpleQueue(queue) as simple:
-        message = simple.get(timeout=2)
+        message = simple.get(timeout=GUARD_S)
         message.ack()
         return message.payload
 
@@ -160,7 +162,7 @@ def test_an_unacknowledged_message_goes_back_when_its_channel_closes(folder: Pat
             channel, [Queue("eval", routing_key="eval")], callbacks=[lambda body, message: None]
         )
         with consumer:
-            first.drain_events(timeout=2)
+            first.drain_events(timeout=GUARD_S)
         channel.close()
 
     with connect(folder) as second:
@@ -183,8 +185,7 @@ def test_a_sender_killed_at_any_moment_leaves_whole_messages_only(folder: Path) 
     )  # fmt: skip
     assert sender.stdout is not None
     sender.stdout.readline()
-    while len(files(folder)) < 20:
-        pass
+    until(lambda: len(files(folder)) >= 20, every_s=0.001)
     sender.kill()
     sender.wait()
     sender.stdout.close()

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,6 +22,7 @@ from domain.contracts import (
     TaskSpec,
     VerifierSpec,
 )
+from tests.waiting import until
 from tests.workers.conftest import FakeContext
 from tests.workers.counting_endpoint import CountingEndpoint
 from workers.answer_journal import KEEP_S, AnswerJournal, journals_sweep
@@ -205,11 +205,8 @@ def test_a_worker_killed_between_generation_and_judging_costs_no_answer(
     ]
     worker = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 90
-        while _journaled(ctx) < 4:
-            assert time.monotonic() < deadline, "the worker kept no answers"
-            assert worker.poll() is None, "the worker ended by itself"
-            time.sleep(0.05)
+        until(lambda: _journaled(ctx) >= 4 or worker.poll() is not None, what="the worker keeps its answers")
+        assert worker.poll() is None, "the worker ended by itself"
     finally:
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from domain.contracts import EvalBatchResult, UnitRequest
+from tests.waiting import GUARD_S, until
 from workers import tasks
 from workers.runtime import UnitContext, run_unit
 
@@ -53,7 +54,8 @@ def test_a_unit_that_ends_well_says_started_and_finished(reports: Reports) -> No
 def test_heartbeats_carry_the_progress(reports: Reports) -> None:
     def work(context: UnitContext) -> EvalBatchResult:
         context.progress({"done": 3, "of": 10})
-        time.sleep(0.2)
+        already = len(reports)
+        until(lambda: reports.types[already:].count("UnitHeartbeat") >= 2, what="two heartbeats")
         return RESULT
 
     run(work, reports, heartbeat_s=0.05)
@@ -65,12 +67,19 @@ def test_heartbeats_carry_the_progress(reports: Reports) -> None:
 
 
 def test_a_lost_heartbeat_does_not_end_the_unit(reports: Reports) -> None:
+    lost: list[str] = []
+
     def flaky(report: dict[str, Any]) -> None:
         if report["type"] == "UnitHeartbeat":
+            lost.append(report["type"])
             raise ConnectionError("broker away")
         reports(report)
 
-    run_unit(request(), lambda context: time.sleep(0.1) or RESULT, send=flaky, worker="w1", heartbeat_s=0.03)
+    def work(context: UnitContext) -> EvalBatchResult:
+        until(lambda: len(lost) >= 2, what="two heartbeats are lost")
+        return RESULT
+
+    run_unit(request(), work, send=flaky, worker="w1", heartbeat_s=0.03)
 
     assert reports.types == ["UnitStarted", "UnitFinished"]
 
@@ -108,7 +117,7 @@ def test_a_unit_asked_to_stop_may_still_finish(reports: Reports) -> None:
         return RESULT
 
     try:
-        run(work, reports, grace_s=5.0)
+        run(work, reports, grace_s=GUARD_S)
     finally:
         signal.signal(signal.SIGTERM, before)
 

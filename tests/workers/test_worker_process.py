@@ -14,6 +14,7 @@ import pytest
 from celery import Celery
 
 from artifacts import ArtifactStore
+from tests.waiting import GUARD_S
 from workers.celery import broker_options
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,7 +48,7 @@ def worker(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def receive(web: Celery, count: int, within_s: float = 30.0) -> list[dict[str, Any]]:
+def receive(web: Celery, count: int, within_s: float = GUARD_S) -> list[dict[str, Any]]:
     reports: list[dict[str, Any]] = []
     deadline = time.monotonic() + within_s
     with web.connection_for_read() as connection, connection.SimpleQueue("web") as queue:
@@ -93,7 +94,7 @@ def test_a_worker_reports_and_its_log_and_folders_hold_no_text(
     assert "unit 8 attempt 1 failed" in log
     assert not any(word in log for word in ("Ada", "Lovelace", "4111"))
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(timeout=15) == 0
+    assert worker.wait(timeout=GUARD_S) == 0
     left = [path for path in (tmp_path / "broker").rglob("*") if path.is_file()]
     assert [path.parent.name for path in left] == ["rejected"]
 
@@ -114,11 +115,11 @@ def test_a_worker_asked_to_stop_hands_its_unit_back_and_ends(
         payload = {"tasks_digest": digest, "indexes": [0], "sampling": {}, "target": target}
         unit = {"unit_id": 9, "attempt": 1, "kind": "eval_batch", "payload": payload}
         web.send_task("workers.run_unit", args=[unit], queue="eval")
-        silent.settimeout(60)
+        silent.settimeout(GUARD_S)
         asked, _ = silent.accept()  # the unit now waits for an engine that never answers
         with asked:
             worker.send_signal(signal.SIGTERM)
-            code = worker.wait(timeout=30)
+            code = worker.wait(timeout=GUARD_S)
 
     reports = receive(web, 2)
 

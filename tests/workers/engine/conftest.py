@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import threading
 import time
@@ -16,11 +15,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+from tests.ports import free_port
+from tests.waiting import GUARD_S
 from workers.engine.pocket import Pocket, PocketSettings
 
 ROOT = Path(__file__).parents[3]
 WEIGHTS = ROOT / "models" / "pocket" / "weights"
-VLLM_START_S = 300.0
+VLLM_START_S = 800.0
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -35,13 +36,13 @@ def running_pocket(settings: PocketSettings) -> Iterator[str]:
     thread = threading.Thread(target=loop.run_forever, daemon=True)
     thread.start()
     pocket = Pocket(settings)
-    asyncio.run_coroutine_threadsafe(pocket.start(), loop).result(30)
+    asyncio.run_coroutine_threadsafe(pocket.start(), loop).result(GUARD_S)
     try:
         yield pocket.url
     finally:
-        asyncio.run_coroutine_threadsafe(pocket.stop(), loop).result(30)
+        asyncio.run_coroutine_threadsafe(pocket.stop(), loop).result(GUARD_S)
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(GUARD_S)
 
 
 @pytest.fixture(scope="session")
@@ -56,7 +57,7 @@ def vllm_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     python = os.environ.get("FLYWHEEL_VLLM_PYTHON", str(ROOT / ".venv-vllm" / "bin" / "python"))
     if not Path(python).exists():
         pytest.skip("no environment with vLLM: `make vllm` makes it, FLYWHEEL_VLLM_PYTHON names another")
-    port = _free_port()
+    port = free_port()
     log = tmp_path_factory.mktemp("vllm") / "server.log"
     command = [
         python,
@@ -94,7 +95,7 @@ def vllm_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
     finally:
         server.terminate()
-        server.wait(60)
+        server.wait(GUARD_S)
 
 
 @pytest.fixture(scope="session", params=["pocket", pytest.param("vllm", marks=pytest.mark.vllm)])
@@ -105,7 +106,7 @@ def engine_url(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 async def http(engine_url: str) -> Iterator[aiohttp.ClientSession]:
-    async with aiohttp.ClientSession(engine_url, timeout=aiohttp.ClientTimeout(total=60)) as session:
+    async with aiohttp.ClientSession(engine_url, timeout=aiohttp.ClientTimeout(total=GUARD_S)) as session:
         yield session
 
 
@@ -157,10 +158,3 @@ def _wait_for(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(1)
     raise TimeoutError(f"vLLM did not start in {VLLM_START_S:.0f} s:\n{log.read_text()[-3000:]}")
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

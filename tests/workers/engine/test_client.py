@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
+from tests.ports import NOBODY
 from workers.engine import client as module
 from workers.engine import stream
 from workers.engine.client import EngineClient, EngineError
@@ -129,9 +131,9 @@ async def test_an_engine_that_stays_busy_is_given_up_after_four_tries(script: Sc
     assert len(script.bodies) == 4
 
 
-async def test_an_engine_that_is_not_there_is_retryable(script: Script, unused_tcp_port: int) -> None:
+async def test_an_engine_that_is_not_there_is_retryable(script: Script) -> None:
     with pytest.raises(EngineError) as refused:
-        await _complete(f"http://127.0.0.1:{unused_tcp_port}")
+        await _complete(f"http://127.0.0.1:{NOBODY}")
 
     assert (refused.value.status, refused.value.retryable) == (0, True)
 
@@ -229,8 +231,8 @@ async def test_an_error_inside_a_stream_is_raised(script: Script) -> None:
         await _chat(script.url)
 
 
-async def test_health_is_false_where_nobody_listens(unused_tcp_port: int) -> None:
-    async with EngineClient(f"http://127.0.0.1:{unused_tcp_port}") as engine:
+async def test_health_is_false_where_nobody_listens() -> None:
+    async with EngineClient(f"http://127.0.0.1:{NOBODY}") as engine:
         assert not await engine.health()
 
 
@@ -334,25 +336,37 @@ async def test_an_answer_in_one_piece_has_a_latency_and_no_first_token(script: S
         answer = await engine.chat(model="m", messages=[], max_tokens=1, stream=False)
 
     assert answer.ttft_ms is None
-    assert 95 <= answer.latency_ms < 2000
+    assert answer.latency_ms >= 95
 
 
 async def test_only_the_attempt_that_succeeds_is_timed(
     script: Script, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_DELAYS_S", (0.3, 0.3, 0.3))
-    script.answers = [_error(503), _error(503), _streams(_delta(content="a"), _FINISH, "[DONE]")]
+    refused: list[float] = []
 
-    assert (await _chat(script.url)).latency_ms < 550
+    async def refuses(request: web.Request) -> web.StreamResponse:
+        refused.append(time.monotonic())
+        return web.json_response({}, status=503)
+
+    script.answers = [refuses, refuses, _streams(_delta(content="a"), _FINISH, "[DONE]")]
+
+    latency_ms = (await _chat(script.url)).latency_ms
+
+    since_last_refusal_ms = 1000 * (time.monotonic() - refused[1])
+    assert len(refused) == 2
+    assert latency_ms <= since_last_refusal_ms - 300 + 5  # the pause before it is not its own
 
 
 async def test_a_wait_for_the_endpoints_limits_is_no_latency(script: Script) -> None:
     headers = {"x-flywheel-waited-ms": "250.0"}
     script.answers = [_slow_stream(_delta(content="a"), _FINISH, "[DONE]", pause_s=0.15, **headers)]
 
+    started = time.monotonic()
     answer = await _chat(script.url)
+    elapsed_ms = 1000 * (time.monotonic() - started)
 
-    assert answer.latency_ms < 450 - 190
+    assert answer.latency_ms <= elapsed_ms - 250 + 5
     assert answer.ttft_ms is not None
 
 
@@ -400,9 +414,9 @@ async def test_what_the_gateway_says_about_when_is_kept(script: Script) -> None:
     assert refused.value.retry_after_s == 7.0
 
 
-async def test_a_gateway_that_is_away_was_not_reached(unused_tcp_port: int) -> None:
+async def test_a_gateway_that_is_away_was_not_reached() -> None:
     with pytest.raises(EngineError) as refused:
-        await _complete(f"http://127.0.0.1:{unused_tcp_port}", once=True)
+        await _complete(f"http://127.0.0.1:{NOBODY}", once=True)
 
     assert refused.value.reached is False
 

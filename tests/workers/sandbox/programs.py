@@ -8,7 +8,7 @@ from workers.sandbox import ExecResult, Limits
 from workers.sandbox.protocol import MIB
 
 SMALL = Limits(
-    wall_s=8.0,
+    wall_s=60.0,  # far above what they take: a busy machine may give a program a tenth of a core
     cpu_s=1,
     memory_bytes=96 * MIB,
     processes=24,

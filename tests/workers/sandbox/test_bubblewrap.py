@@ -1,18 +1,19 @@
 """The backend itself: results, who it runs as, and that it never runs a program with less."""
 
 import asyncio
+import gc
 import json
 import os
 import stat
 import subprocess
 import sys
-import time
 import uuid
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import GUARD_S, becomes, until
 from tests.workers.sandbox.programs import SMALL, Run, agents_of, programs_of
 from workers.sandbox import SandboxSpec, SandboxUnavailable
 from workers.sandbox.bubblewrap import BubblewrapBackend
@@ -61,10 +62,9 @@ def test_runs_repeat_themselves(run: Run) -> None:
 
 def test_cancelling_the_caller_ends_the_program(backend: BubblewrapBackend) -> None:
     async def cancel() -> None:
-        program = ["python", "-c", "import time; time.sleep(60)"]
-        running = asyncio.create_task(backend.run(SandboxSpec(limits=SMALL), program, timeout_s=60))
-        while not programs_of():
-            await asyncio.sleep(0.02)
+        program = ["python", "-c", "import time; time.sleep(600)"]
+        running = asyncio.create_task(backend.run(SandboxSpec(limits=SMALL), program, timeout_s=600))
+        await becomes(programs_of)
         running.cancel()
         await asyncio.wait([running])
 
@@ -79,11 +79,12 @@ def test_many_runs_leak_no_descriptor(backend: BubblewrapBackend) -> None:
         await asyncio.gather(*(backend.run(spec, ["/bin/true"]) for _ in range(count)))
 
     asyncio.run(several(8))
+    gc.collect()  # what other tests left behind must not be counted
     before = len(os.listdir("/proc/self/fd"))
 
     asyncio.run(several(8))
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 def test_without_a_cgroup_each_process_is_still_bounded_and_the_tier_says_so() -> None:
@@ -147,13 +148,14 @@ def test_a_program_that_does_not_exist_is_not_an_error_of_the_host(backend: Bubb
 def test_without_a_warm_interpreter_everything_works_the_same() -> None:
     """Its protections are probed as those of the other; what differs are the means."""
     backend = ColdBubblewrapBackend()
+    patience_s = 6.0 if backend.probe().cgroup == "none" else 60.0
 
     async def session() -> tuple[object, ...]:
         sandbox = await backend.create(SandboxSpec(limits=SMALL))
         try:
             await sandbox.put({"folder/given.txt": b"content"})
             first = await sandbox.exec(["python", "-c", "print(open('folder/given.txt').read())"])
-            greedy = await sandbox.exec(["python", "-c", _GREEDY], timeout_s=6)
+            greedy = await sandbox.exec(["python", "-c", _GREEDY], timeout_s=patience_s)
             await sandbox.reset()
             return first.stdout.text, greedy.status, await sandbox.list()
         finally:
@@ -169,8 +171,8 @@ def test_without_a_warm_interpreter_everything_works_the_same() -> None:
 _GREEDY = """
 import os, time
 for _ in range(9):
-    if os.fork() == 0: kept = b"x" * (20 << 20); time.sleep(1); os._exit(0)
-for _ in range(9): os.wait()
+    if os.fork() == 0: kept = b"x" * (20 << 20); time.sleep(600)
+os.wait()  # none ends by itself
 """
 
 
@@ -232,7 +234,7 @@ def test_it_works_without_root(tmp_path: Path) -> None:
         group=user,
         extra_groups=None if user is None else (),
         capture_output=True,
-        timeout=60,
+        timeout=GUARD_S,
     )
 
     assert done.returncode == 0, done.stderr.decode()
@@ -283,10 +285,7 @@ def test_cancelling_while_the_sandbox_is_being_built_leaves_nothing(backend: Bub
     for step in range(40):
         asyncio.run(cancel_after(step * 0.0002))
 
-    deadline = time.monotonic() + 5
-    while (programs_of() or agents_of()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert programs_of() == agents_of() == set()
+    until(lambda: not programs_of() and not agents_of(), what="no program and no sandbox is left")
 
 
 def _script(folder: Path, body: str) -> Path:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
+from tests.waiting import GUARD_S, becomes
 from tests.workers.sandbox.fake_backend import FakeBackend
 from workers.sandbox.channel import NotBuilt
 from workers.sandbox.pool import PoolFull, PoolTimeout, SandboxPool
@@ -132,7 +133,7 @@ async def test_a_deadline_that_passes_is_said_and_costs_no_place(make: MakePool)
         with pytest.raises(PoolTimeout, match=r"No sandbox could be had within 0\.0 s \(1 of 1 are taken\)"):
             await pool.create(SPEC, deadline_s=0.02)
 
-    async with pool.acquire(SPEC, deadline_s=1.0):
+    async with pool.acquire(SPEC, deadline_s=GUARD_S):
         assert pool.stats().live == 1
 
 
@@ -155,7 +156,7 @@ async def test_a_backend_that_refuses_is_heard_and_costs_no_place(
     with pytest.raises(SandboxUnavailable, match="no sandbox today"):
         await pool.create(SPEC)
 
-    async with pool.acquire(SPEC, deadline_s=1.0):
+    async with pool.acquire(SPEC, deadline_s=GUARD_S):
         pass
 
 
@@ -181,7 +182,7 @@ async def test_parked_ones_of_another_specification_give_way(make: MakePool) -> 
     await settle()
     assert pool.stats().ready == 2
 
-    async with pool.acquire(OTHER, deadline_s=1.0) as sandbox:
+    async with pool.acquire(OTHER, deadline_s=GUARD_S) as sandbox:
         assert sandbox.spec == OTHER
 
 
@@ -233,10 +234,9 @@ async def test_a_cancelled_caller_leaves_nothing_wherever_it_was(
             task.cancel()
         await asyncio.wait(tasks)
 
-    async with pool.acquire(SPEC, deadline_s=1.0):
+    async with pool.acquire(SPEC, deadline_s=GUARD_S):
         pass
-    await asyncio.sleep(0.02)
-    assert pool.stats().live == pool.stats().ready == len(backend.open) == 1
+    await becomes(lambda: pool.stats().live == pool.stats().ready == len(backend.open) == 1)
     assert pool.stats().leaked == 0
 
 
@@ -253,7 +253,7 @@ async def test_a_sandbox_whose_owner_died_without_closing_is_taken_back(make: Ma
 
     assert await pool.sweep() == 1
     assert (pool.stats().leased, pool.stats().leaked) == (0, 1)
-    async with pool.acquire(SPEC, deadline_s=1.0):
+    async with pool.acquire(SPEC, deadline_s=GUARD_S):
         pass
 
 
@@ -360,7 +360,7 @@ async def test_the_figures_tell_waits_and_use(make: MakePool) -> None:
     pool = make(max_live=2, min_ready=0)
     async with pool.acquire(SPEC), pool.acquire(SPEC):
         late = asyncio.create_task(pool.create(SPEC))
-        await asyncio.sleep(0.03)
+        await asyncio.sleep(0.3)  # far longer than what comes before and after
     await (await late).close()
     await settle()
 

@@ -175,7 +175,7 @@ def test_an_agent_that_does_not_stop_a_flood_is_ended() -> None:
             return []
         return [starting(asked)] + [pack({"id": asked["id"], "kind": "out"}, b"x" * BODY_LIMIT)] * 4
 
-    result, channel = against(flood, lambda sandbox: sandbox.exec(["program"], timeout_s=0.3))
+    result, channel = against(flood, lambda sandbox: sandbox.exec(["program"], timeout_s=3.0))
 
     assert result.status == "output_limit"
     assert result.stdout.total <= SMALL.output_bytes + BODY_LIMIT

@@ -6,12 +6,12 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import GUARD_S, becomes, until
 from tests.workers.sandbox.programs import SMALL, agents_of, alive, programs_of
 from workers.sandbox import SandboxSpec
 from workers.sandbox.bubblewrap import BubblewrapBackend
@@ -109,7 +109,7 @@ import os, pty, socket, time
 pty.openpty()
 kept = socket.socket(socket.AF_UNIX); kept.bind("\\0shared"); kept.listen()
 open("/dev/shm/shared", "w").write("x")
-print("ready", flush=True); time.sleep(60)
+print("ready", flush=True); time.sleep(600)
 """
     look = """
 import os, socket
@@ -122,10 +122,10 @@ except ConnectionRefusedError: print("refused")
         first, second = await backend.create(SPEC), await backend.create(SPEC)
         ready = asyncio.Event()
         holding = asyncio.create_task(
-            first.exec(["python", "-c", hold], timeout_s=20, on_output=lambda event: ready.set())
+            first.exec(["python", "-c", hold], timeout_s=600, on_output=lambda event: ready.set())
         )
         try:
-            await asyncio.wait_for(ready.wait(), 10)
+            await asyncio.wait_for(ready.wait(), GUARD_S)
             return (await second.exec(["python", "-c", look])).stdout.text
         finally:
             holding.cancel()
@@ -141,8 +141,7 @@ def test_a_killed_zygote_takes_its_sandboxes_along_and_another_is_started(own: B
         await sandbox.exec(["/bin/true"])
         agents = agents_of()
         _end_zygotes()
-        while alive(agents):
-            await asyncio.sleep(0.01)
+        await becomes(lambda: not alive(agents))
         with pytest.raises(SandboxGone) as gone:
             await sandbox.list()
         await sandbox.close()
@@ -178,8 +177,7 @@ def test_a_sandbox_that_dies_before_a_program_ran_is_nobodys_failure(own: Bubble
         sandbox = await own.create(SPEC)
         agents = agents_of()
         _end_zygotes()
-        while alive(agents):
-            await asyncio.sleep(0.01)
+        await becomes(lambda: not alive(agents))
         with pytest.raises(SandboxGone) as gone:
             await sandbox.exec(["/bin/true"])
         await sandbox.close()
@@ -215,8 +213,8 @@ def test_a_forked_worker_starts_its_own_zygote_and_leaves_the_others_alone(own: 
 
     child = multiprocessing.get_context("fork").Process(target=worker)
     child.start()
-    said, zygotes = receive.recv() if receive.poll(30) else ("nothing", 0)
-    child.join(30)
+    said, zygotes = receive.recv() if receive.poll(GUARD_S) else ("nothing", 0)
+    child.join(GUARD_S)
 
     assert (said, zygotes) == ("child\n", 1)
     assert asyncio.run(own.run(SPEC, ["python", "-c", "print('parent')"])).stdout.text == "parent\n"
@@ -265,16 +263,9 @@ def test_programs_are_in_the_memory_group_of_their_sandbox_however_many_there_ar
 
     async def groups() -> list[set[str]]:
         sandboxes = [await own.create(SPEC) for _ in range(20)]
-        await asyncio.sleep(0.1)
-        ready = asyncio.Event()
-        running = [
-            asyncio.create_task(
-                sandbox.exec(["/bin/sh", "-c", "echo; sleep 20 & sleep 20"], on_output=lambda _: ready.set())
-            )
-            for sandbox in sandboxes
-        ]
-        while len(programs_of()) < 60:
-            await asyncio.sleep(0.02)
+        argv = ["/bin/sh", "-c", "sleep 600 & sleep 600"]
+        running = [asyncio.create_task(sandbox.exec(argv, timeout_s=600)) for sandbox in sandboxes]
+        await becomes(lambda: len(programs_of()) >= 60, what="three processes in each of twenty")
         found = [_memory_groups(pids) for pids in (programs_of(), agents_of())]
         for task in running:
             task.cancel()
@@ -304,7 +295,4 @@ def test_more_at_once_than_there_are_groups_in_reserve(own: BubblewrapBackend) -
         return [result.stdout.text for result in results]
 
     assert asyncio.run(many()) == ["ok\n"] * 20
-    deadline = time.monotonic() + 5
-    while (programs_of() or agents_of()) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert programs_of() == agents_of() == set()
+    until(lambda: not programs_of() and not agents_of(), what="no program and no sandbox is left")

@@ -2,12 +2,12 @@
 
 import os
 import textwrap
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.waiting import until
 from tests.workers.sandbox.programs import SMALL, agents_of
 from workers.sandbox.bubblewrap import BubblewrapBackend
 from workers.sandbox.cgroup import find_hierarchy
@@ -18,7 +18,6 @@ from workers.sandbox.worker_pool import WorkerPool
 
 SPEC = SandboxSpec(limits=SMALL)
 READY = 2
-_SETTLE_S = 20.0
 
 
 @pytest.fixture(scope="session", params=["bubblewrap", pytest.param("docker", marks=pytest.mark.docker)])
@@ -63,10 +62,12 @@ def full_strength(pool: WorkerPool) -> int:
     """Wait until as many are parked as should be for each specification, and nothing else lives; how many
     sandboxes are on the host then. All that runs in a sandbox ends with its first process."""
     run(pool, "pass")
-    deadline = time.monotonic() + _SETTLE_S
-    while (stats := pool.stats()).leased or stats.live != stats.ready or stats.ready % READY:
-        assert time.monotonic() < deadline, f"the pool does not recover: {stats}"
-        time.sleep(0.005)
+
+    def recovered() -> bool:
+        stats = pool.stats()
+        return not (stats.leased or stats.live != stats.ready or stats.ready % READY)
+
+    until(recovered, what=f"the pool recovers from {pool.stats()}", every_s=0.005)
     return len(agents_of())
 
 

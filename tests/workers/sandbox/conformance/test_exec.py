@@ -5,6 +5,7 @@ import uuid
 
 import pytest
 
+from tests.waiting import becomes
 from tests.workers.sandbox.conformance.conftest import SPEC, py, run
 from tests.workers.sandbox.programs import SMALL, processes_with
 from workers.sandbox.protocol import OutputEvent, SandboxGone, SandboxSpec, SandboxUnavailable
@@ -90,7 +91,7 @@ async def test_output_is_heard_while_the_program_runs(pool: WorkerPool) -> None:
 
     async with pool.acquire(SPEC) as box:
         code = "import sys, time; print('one', flush=True); print('two', file=sys.stderr); time.sleep(60)"
-        running = asyncio.create_task(py(box, code, on_output=hear, timeout_s=30))
+        running = asyncio.create_task(py(box, code, on_output=hear))
         await first.wait()
         assert not running.done()
         assert heard[0].data == b"one\n"
@@ -200,8 +201,7 @@ async def test_cancelling_the_caller_ends_the_program_and_its_children(pool: Wor
     async with pool.acquire(SPEC) as box:
         argv = ["/bin/sh", "-c", f"sleep 60 & sleep 60 # {marker}"]
         running = asyncio.create_task(box.exec(argv, timeout_s=60))
-        while not processes_with(marker):
-            await asyncio.sleep(0.01)
+        await becomes(lambda: processes_with(marker))
         running.cancel()
         await asyncio.wait([running])
 

@@ -31,9 +31,9 @@ def test_row_02_a_program_that_ignores_all_signals_times_out(pool: WorkerPool) -
             try: signal.signal(number, signal.SIG_IGN)
             except (OSError, ValueError): pass
         print("ignoring", flush=True)
-        time.sleep(60)
+        time.sleep(600)
         """,
-        timeout_s=0.4,
+        timeout_s=4.0,
     )
 
     assert (result.status, result.stdout.text) == ("timeout", "ignoring\n")
@@ -111,11 +111,10 @@ def test_row_07_children_together_cannot_exceed_the_memory_limit_or_the_tier_say
         import os, time
         for _ in range(10):
             if os.fork() == 0:
-                kept = bytearray(b"x" * (20 << 20)); time.sleep(1); os._exit(0)
-        while True:
-            try: os.wait()
-            except ChildProcessError: break
+                kept = bytearray(b"x" * (20 << 20)); time.sleep(600)
+        os.wait()  # none ends by itself
         """,
+        timeout_s=10.0 if capabilities.cgroup == "none" else None,
     )
 
     if capabilities.cgroup == "none":
@@ -158,7 +157,7 @@ def test_row_10_bytes_stay_intact_and_a_split_character_is_shown_whole(pool: Wor
 
 
 def test_row_11_input_meets_the_end_of_file(pool: WorkerPool) -> None:
-    result = run(pool, "input()", timeout_s=5.0)
+    result = run(pool, "input()", timeout_s=30.0)
 
     assert result.status == "nonzero"
     assert b"EOFError" in result.stderr.data
@@ -170,10 +169,9 @@ def test_row_12_a_grandchild_that_holds_stdout_open_delays_nothing(pool: WorkerP
         """
         import os, time
         if os.fork() == 0:
-            os.setsid(); time.sleep(60)
+            os.setsid(); time.sleep(600)
         print("done")
         """,
-        timeout_s=6.0,
     )
 
     assert (result.status, result.stdout.text) == ("ok", "done\n")
