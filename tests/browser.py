@@ -9,6 +9,8 @@ from typing import Any
 from django.conf import settings
 from django.test import Client
 
+from tests.waiting import GUARD_S
+
 CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 # Containers often have a /dev/shm of 64 MB and no GPU: a renderer that runs out of the one or looks for
 # the other dies or stands still.
@@ -35,11 +37,13 @@ def signed_in_tab(client: Client, base_url: str, **context: Any) -> Iterator[Any
     name = settings.SESSION_COOKIE_NAME
     errors: list[str] = []
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(ARGUMENTS))
+        browser = playwright.chromium.launch(
+            executable_path=CHROMIUM, args=list(ARGUMENTS), timeout=1000 * GUARD_S
+        )
         opened = browser.new_context(base_url=base_url, **context)
         opened.add_cookies([{"name": name, "value": client.cookies[name].value, "url": base_url}])
         page = opened.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(1000 * GUARD_S)
         page.on("pageerror", lambda error: errors.append(str(error)))
         yield page
         browser.close()

@@ -1,12 +1,22 @@
-"""Fixtures that build the smallest valid objects, nothing more."""
+"""Fixtures that build the smallest valid objects, nothing more.
+
+Properties are checked on the same examples in every run, without a time limit: a busy machine is no
+counterexample. ``--hypothesis-profile=search`` looks for new ones.
+"""
 
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from apps.core.models import Membership, Project, Role, User
 from apps.core.permissions import Actor, actor_for_user
 from artifacts import ArtifactStore
+
+_SLOW = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("same", derandomize=True, database=None, max_examples=60, **_SLOW)
+settings.register_profile("search", max_examples=1000, **_SLOW)
+settings.load_profile("same")
 
 
 @pytest.fixture

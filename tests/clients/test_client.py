@@ -1,16 +1,16 @@
 """The client: paths, errors, waiting."""
 
-import socket
-
 import pytest
 
 from clients.flywheel import ApiError, Client
 from tests.clients.conftest import Server
+from tests.ports import NOBODY
+from tests.waiting import GUARD_S
 
 
 @pytest.fixture
 def client(server: Server):
-    with Client(server.url + "/", "fw_secret", timeout_s=5) as made:
+    with Client(server.url + "/", "fw_secret", timeout_s=GUARD_S) as made:
         yield made
 
 
@@ -67,9 +67,7 @@ def test_a_success_that_is_not_json_is_named_unexpected(client: Client, server: 
 
 
 def test_nobody_there_is_status_0():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    url = f"http://127.0.0.1:{NOBODY}"
 
     with Client(url, "fw_secret") as client, pytest.raises(ApiError) as raised:
         client.get("/versions")
@@ -107,7 +105,7 @@ def test_events_are_read_until_none_is_left(client: Client, server: Server):
 def test_wait_polls_until_done(client: Client, server: Server):
     server.says("GET", "/runs/1", (200, {"state": "running"}), (200, {"state": "done"}))
 
-    found = client.wait("/runs/1", lambda run: run["state"] == "done", timeout_s=5, every_s=0.01)
+    found = client.wait("/runs/1", lambda run: run["state"] == "done", timeout_s=GUARD_S, every_s=0.01)
 
     assert found == {"state": "done"}
 

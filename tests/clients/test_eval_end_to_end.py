@@ -22,9 +22,10 @@ from artifacts import ArtifactStore
 from clients.flywheel import cli
 from clients.flywheel import evals as client_evals
 from tests.apps.evals.conftest import make_task
+from tests.waiting import GUARD_S
 from workers import tasks
 
-pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.timeout(180)]
+pytestmark = pytest.mark.django_db(transaction=True)
 
 CASES = 24
 
@@ -117,7 +118,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     thread.start()
     yield held
     over.set()
-    thread.join(timeout=60)
+    thread.join(timeout=GUARD_S)
     assert not thread.is_alive()
 
 
@@ -152,7 +153,7 @@ def test_a_good_model_passes_the_gate_and_a_poor_one_fails_it(
     shell: threading.Event, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     report = tmp_path / "report.xml"
-    words = ["eval", "run", "sums", "--gate", "--junit", str(report), "--timeout", "120", "--target"]
+    words = ["eval", "run", "sums", "--gate", "--junit", str(report), "--timeout", "600", "--target"]
 
     assert cli.main([*words, "endpoint:good"]) == 0
     assert "Gate passed: All 3 rules hold." in capsys.readouterr().out
@@ -174,7 +175,7 @@ def test_an_endpoint_that_does_not_answer_leaves_the_gate_undecided(
     report = tmp_path / "report.xml"
     words = ["eval", "run", "sums", "--gate", "--junit", str(report), "--target", "endpoint:mute"]
 
-    assert cli.main([*words, "--timeout", "120"]) == 2
+    assert cli.main([*words, "--timeout", "600"]) == 2
 
     assert "Gate undecided" in capsys.readouterr().out
     root = ElementTree.parse(report).getroot()
@@ -190,7 +191,7 @@ def test_a_run_that_was_left_is_judged_later_and_compared(
     assert cli.main(late) == 3
     run = capsys.readouterr().err.split("Run ")[1].split()[0]
     shell.clear()
-    assert cli.main(["eval", "gate", run, "--wait", "--timeout", "120", "--format", "json"]) == 0
+    assert cli.main(["eval", "gate", run, "--wait", "--timeout", "600", "--format", "json"]) == 0
     first = json.loads(capsys.readouterr().out)
 
     poor = ["eval", "run", "sums", "--target", "endpoint:poor", "--wait", "--format", "json"]

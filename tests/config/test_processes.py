@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -63,12 +62,10 @@ def test_a_supervisor_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatc
     ) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        began = time.monotonic()
 
         session_stop(process)
 
         assert process.returncode == -signal.SIGKILL
-        assert time.monotonic() - began < 10
 
 
 def test_ctrl_c_works_again_afterwards(leader: subprocess.Popen[bytes]):

@@ -9,6 +9,7 @@ from cryptography.fernet import Fernet
 
 from config.launch import ROOT
 from config.secrets import read_or_create
+from tests.waiting import GUARD_S
 
 RACER = """
 import pathlib, sys, time
@@ -55,7 +56,7 @@ def test_processes_that_start_together_agree(tmp_path: Path):
         racer.stdout.readline()
 
     start.touch()
-    values = {racer.communicate(timeout=30)[0] for racer in racers}
+    values = {racer.communicate(timeout=GUARD_S)[0] for racer in racers}
 
     assert len(values) == 1
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".key")] == []

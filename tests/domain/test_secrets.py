@@ -107,8 +107,8 @@ def test_entropy_is_in_bits() -> None:
 
 @pytest.mark.parametrize("piece", ["a", "a.", "a://:", "password=", "token", "sk-", "bearer "])
 def test_hostile_text_is_searched_in_linear_time(piece: str) -> None:
-    started = time.process_time()
+    started = time.thread_time()
 
     find_secrets(piece * (30_000 // len(piece)))
 
-    assert time.process_time() - started < 2.0
+    assert time.thread_time() - started < 10.0

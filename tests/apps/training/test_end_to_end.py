@@ -1,10 +1,8 @@
 """Three steps of real GRPO: the pocket engine in its own process, the workers' own functions, the planner."""
 
 import io
-import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,6 +23,8 @@ from apps.versions.services import base_model_register
 from artifacts import ArtifactStore
 from domain.contracts import RunRolloutBatch, RunTrainSegment, RunVerifyBatch
 from packs.registry import pack_named
+from tests.ports import free_port
+from tests.waiting import GUARD_S, until
 from workers.rollouts import run_rollout_batch
 from workers.train import segment as segment_module
 from workers.train.segment import run_train_segment
@@ -58,7 +58,7 @@ def engine(settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     monkeypatch.setenv("FLYWHEEL_ADAPTERS", str(tmp_path / "adapters"))
     torch.set_num_threads(1)
     segment_module._session = None
-    port = _free_port()
+    port = free_port()
     process = subprocess.Popen(
         [sys.executable, "-m", "workers.engine.pocket", "--model", str(WEIGHTS), "--port", str(port)],
         cwd=WEIGHTS.parents[2],
@@ -66,11 +66,12 @@ def engine(settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterato
     url = f"http://127.0.0.1:{port}"
     settings.ENGINE_ROLLOUT_URL = url
     try:
-        _wait_for(url)
+        until(lambda: process.poll() is not None or _answers(url), what="the engine answers", every_s=0.1)
+        assert process.poll() is None, "the engine ended at once"
         yield url
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(GUARD_S)
         segment_module._session = None
 
 
@@ -150,17 +151,8 @@ def _work_off(store: ArtifactStore) -> None:
         )
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _wait_for(url: str) -> None:
-    for _ in range(300):
-        try:
-            if httpx.get(f"{url}/health").status_code == 200:
-                return
-        except httpx.TransportError:
-            time.sleep(0.1)
-    raise AssertionError("the engine did not start")
+def _answers(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/health", timeout=GUARD_S).status_code == 200
+    except httpx.TransportError:
+        return False

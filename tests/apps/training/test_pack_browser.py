@@ -14,7 +14,6 @@ from tests.apps.training.test_trajectory_browser import tab  # noqa: F401
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(180),
     pytest.mark.django_db(transaction=True),
     pytest.mark.usefixtures("project", "actor"),
 ]

@@ -16,7 +16,7 @@ from tests.apps.training.conftest import Workers
 from tests.browser import signed_in_tab
 from workers.trajectory_file import trajectory_file
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180), pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture
@@ -65,4 +65,4 @@ def test_a_shows_all_turns(tab: Any, row: Trajectory) -> None:
     tab.keyboard.press("a")
 
     tab.wait_for_url("**?turn=all")
-    assert tab.locator(".turn-panel").count() == 8
+    tab.wait_for_function("document.querySelectorAll('.turn-panel').length === 8")

@@ -16,6 +16,7 @@ from apps.core.models import AuditEvent
 from apps.versions import services
 from apps.versions.models import Release, RoutingRevision, ServiceChange
 from tests.apps.versions.traffic import traffic
+from tests.waiting import GUARD_S
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -85,7 +86,7 @@ def at_once(threads: int, file: Path | None, work):  # type: ignore[no-untyped-d
             own = type(original)({**original.settings_dict, "NAME": str(file)}, "default")
             connections["default"] = own
         try:
-            barrier.wait(timeout=10)
+            barrier.wait(timeout=GUARD_S)
             outcomes.append(work())
         except Exception as error:
             outcomes.append(error)
@@ -96,5 +97,5 @@ def at_once(threads: int, file: Path | None, work):  # type: ignore[no-untyped-d
     for worker in workers:
         worker.start()
     for worker in workers:
-        worker.join(timeout=60)
+        worker.join(timeout=GUARD_S)
     return outcomes

