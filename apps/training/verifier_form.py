@@ -16,7 +16,7 @@ from domain.verifiers.composition import SINGLE
 
 ROOT = "v"
 _MOST_PARTS, _MOST_LEVELS = 20, 5
-_ANY = {"description": "Text or JSON. Where empty, each task's own.", "x-short": True}
+_ANY = {"description": "Text or JSON. Leave empty to use what each task says.", "x-short": True}
 _WEIGHT = {"type": "number", "minimum": 0, "description": "1 where nothing is said."}
 
 
