@@ -4,7 +4,6 @@ import json
 import queue
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -22,6 +21,7 @@ from artifacts import ArtifactStore
 from clients.flywheel import cli
 from clients.flywheel import evals as client_evals
 from tests.apps.evals.conftest import make_task
+from tests.endpoints import ChatEndpoint, Refusal
 from tests.waiting import GUARD_S
 from workers import tasks
 
@@ -30,65 +30,26 @@ pytestmark = pytest.mark.django_db(transaction=True)
 CASES = 24
 
 
-class Scripted(BaseHTTPRequestHandler):
+def answer(body: dict[str, Any]) -> str | Refusal:
     """Model ``good`` adds right; ``poor`` is one too high on odd numbers; ``mute`` has no answer at all."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        number = int(body["messages"][-1]["content"].split()[2])
-        model = body["model"].rpartition(":")[2]
-        if model == "mute":
-            return self._answer(400, {"error": {"message": "no such model", "code": "model_missing"}})
-        said = number + 1 + (number % 2 if model == "poor" else 0)
-        message = {"role": "assistant", "content": str(said)}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 8, "completion_tokens": 1, "total_tokens": 9}
-        if body.get("stream"):
-            return self._stream(message, usage, body["model"])
-        head = {"id": "x", "created": 0, "model": body["model"], "object": "chat.completion"}
-        return self._answer(200, {**head, "choices": [choice], "usage": usage})
-
-    def _stream(self, message: dict[str, str], usage: dict[str, int], model: str) -> None:
-        self.send_response(200)
-        self.send_header("content-type", "text/event-stream")
-        self.send_header("connection", "close")
-        self.end_headers()
-        head = {"id": "x", "created": 0, "model": model, "object": "chat.completion.chunk"}
-        for part in (
-            {"choices": [{"index": 0, "delta": message, "finish_reason": None}]},
-            {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage},
-        ):
-            self.wfile.write(f"data: {json.dumps({**head, **part})}\n\n".encode())
-        self.wfile.write(b"data: [DONE]\n\n")
-        self.close_connection = True
-
-    def _answer(self, status: int, body: dict[str, Any]) -> None:
-        data = json.dumps(body).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: Any) -> None:
-        """Silent."""
+    number = int(body["messages"][-1]["content"].split()[2])
+    model = body["model"].rpartition(":")[2]
+    if model == "mute":
+        return Refusal(400, "no such model", "model_missing")
+    return str(number + 1 + (number % 2 if model == "poor" else 0))
 
 
 @pytest.fixture
 def endpoints(project: Project, actor: Actor, settings: Any) -> Iterator[None]:
     """``good``, ``poor`` and ``mute``, reached where the worker expects the gateway."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Scripted)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    settings.BASE_URL = f"http://127.0.0.1:{server.server_port}"
+    served = ChatEndpoint(answer)
+    settings.BASE_URL = served.url
     for name in ("good", "poor", "mute"):
         versions.deployment_register_external(
             project=project, name=name, base_url="http://127.0.0.1:9", model=name, api_key="", by=actor
         )
     yield
-    server.shutdown()
-    server.server_close()
+    served.stop()
 
 
 @pytest.fixture

@@ -1,24 +1,24 @@
 """A model of someone else's that repeats what it was asked, or fails loudly."""
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from tests.endpoints import Handler, Served
 
-class _Echo(BaseHTTPRequestHandler):
+
+class _Echo(Handler):
     """Model ``echo`` answers with the last message; ``broken`` puts it into an error of status 500;
     ``cut`` says half of it as a stream and breaks off."""
 
     protocol_version = "HTTP/1.1"
 
     def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        body = self.body()
         said = str(body["messages"][-1]["content"])
         if body["model"] == "broken":
-            self._answer(
+            self.answer(
                 500, {"error": {"message": f"cannot handle: {said}", "type": "server_error", "code": 500}}
             )
         elif body["model"] == "cut":
@@ -27,21 +27,10 @@ class _Echo(BaseHTTPRequestHandler):
             self._stream([said[at : at + 7] for at in range(0, len(said), 7)], finished=True)
         else:
             choice = {"index": 0, "message": {"role": "assistant", "content": said}, "finish_reason": "stop"}
-            self._answer(200, {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
+            self.answer(200, {**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE})
 
     def do_GET(self) -> None:
-        self._answer(200, {"object": "list", "data": [{"id": name} for name in ("echo", "broken", "cut")]})
-
-    def log_message(self, format: str, *args: Any) -> None:
-        """Silent."""
-
-    def _answer(self, status: int, payload: dict[str, Any]) -> None:
-        data = json.dumps(payload).encode()
-        self.send_response(status)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
+        self.answer(200, {"object": "list", "data": [{"id": name} for name in ("echo", "broken", "cut")]})
 
     def _stream(self, parts: list[str], *, finished: bool) -> None:
         self.send_response(200)
@@ -67,10 +56,5 @@ _USAGE = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}
 @contextmanager
 def echoing_model() -> Iterator[str]:
     """Its base URL."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Echo)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
+    with Served(_Echo) as served:
+        yield served.url

@@ -1,76 +1,33 @@
 """Agents at an endpoint that calls tools itself: over HTTP, in several turns, judged on what was done."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from domain.contracts import EngineTarget, EpisodeResult, RunEvalBatch, Sampling, TaskSpec, VerifierSpec
+from tests.endpoints import Calls, ChatEndpoint, Refusal
 from tests.workers.conftest import FakeContext
 from tests.workers.environments.conftest import shop, task_in
 from workers.evals import run_eval_batch
 
-Turn = str | list[tuple[str, dict[str, Any]]]
+Turn = str | Calls
 
 
-class Agent:
+class Agent(ChatEndpoint):
     """Says its turns one after another, a text or calls. ``refuses`` native calls as vLLM without a
     parser for them does."""
 
     def __init__(self, turns: Callable[[list[dict[str, Any]]], Turn]) -> None:
-        self.asked: list[dict[str, Any]] = []
         self.refuses = False
-        agent = self
+        self._turns = turns
+        super().__init__(self._says)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                agent.asked.append(body)
-                if agent.refuses and body.get("tool_choice") == "auto":
-                    said = {"error": {"message": '"auto" tool choice requires --enable-auto-tool-choice'}}
-                    self._send(400, "application/json", json.dumps(said))
-                    return
-                turn = turns(body["messages"])
-                if isinstance(turn, str):
-                    delta: dict[str, Any] = {"content": turn}
-                else:
-                    delta = {
-                        "tool_calls": [
-                            {
-                                "index": index,
-                                "id": f"call-{len(agent.asked)}-{index}",
-                                "function": {"name": name, "arguments": json.dumps(arguments)},
-                            }
-                            for index, (name, arguments) in enumerate(turn)
-                        ]
-                    }
-                events = [
-                    {"choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]},
-                    {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 2}},
-                ]
-                lines = "".join(f"data: {json.dumps({'model': 'm', **event})}\n\n" for event in events)
-                self._send(200, "text/event-stream", lines + "data: [DONE]\n\n")
-
-            def _send(self, status: int, kind: str, text: str) -> None:
-                self.send_response(status)
-                self.send_header("Content-Type", kind)
-                self.send_header("Content-Length", str(len(text.encode())))
-                self.end_headers()
-                self.wfile.write(text.encode())
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _says(self, body: dict[str, Any]) -> Turn | Refusal:
+        if self.refuses and body.get("tool_choice") == "auto":
+            return Refusal(400, '"auto" tool choice requires --enable-auto-tool-choice', None)
+        return self._turns(body["messages"])
 
 
 REFUND = ("refund_order", {"order": "O-1", "amount": 59.9, "reason": "late"})

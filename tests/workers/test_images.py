@@ -2,10 +2,7 @@
 
 import base64
 import io
-import json
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -13,49 +10,25 @@ from PIL import Image
 
 from domain.contracts import EngineTarget, EpisodeResult, RunEvalBatch, Sampling, TaskSpec
 from packs.visual import PACK
+from tests.endpoints import ChatEndpoint
 from tests.workers.conftest import FakeContext
 from workers.evals import run_eval_batch
 
 
-class Seeing:
+class Seeing(ChatEndpoint):
     """A chat endpoint that takes images: it answers by what picture it was shown, and only by that."""
 
     def __init__(self, answers: dict[bytes, str]) -> None:
         self.shown: list[bytes] = []
-        endpoint = self
+        self._answers = answers
+        super().__init__(self._says, tokens=(300, 3))
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-                _, image = body["messages"][-1]["content"]
-                png = base64.b64decode(image["image_url"]["url"].partition(",")[2])
-                Image.open(io.BytesIO(png)).verify()
-                endpoint.shown.append(png)
-                self._stream(answers.get(png, "I see nothing."))
-
-            def _stream(self, text: str) -> None:
-                events: list[dict[str, Any]] = [
-                    {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]},
-                    {"choices": [], "usage": {"prompt_tokens": 300, "completion_tokens": 3}},
-                ]
-                data = "".join(f"data: {json.dumps({'model': 'eyes', **event})}\n\n" for event in events)
-                sent = (data + "data: [DONE]\n\n").encode()
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Content-Length", str(len(sent)))
-                self.end_headers()
-                self.wfile.write(sent)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _says(self, body: dict[str, Any]) -> str:
+        _, image = body["messages"][-1]["content"]
+        png = base64.b64decode(image["image_url"]["url"].partition(",")[2])
+        Image.open(io.BytesIO(png)).verify()
+        self.shown.append(png)
+        return self._answers.get(png, "I see nothing.")
 
 
 @pytest.fixture
@@ -65,9 +38,8 @@ def tasks() -> list[TaskSpec]:
 
 @pytest.fixture
 def seeing(tasks: list[TaskSpec]) -> Iterator[Seeing]:
-    endpoint = Seeing({_png(task): str(PACK.gold_answer(task)) for task in tasks[:-1]})
-    yield endpoint
-    endpoint.stop()
+    with Seeing({_png(task): str(PACK.gold_answer(task)) for task in tasks[:-1]}) as endpoint:
+        yield endpoint
 
 
 def _png(task: TaskSpec) -> bytes:

@@ -22,9 +22,9 @@ from domain.contracts import (
     TaskSpec,
     VerifierSpec,
 )
+from tests.endpoints import EchoEndpoint
 from tests.waiting import until
 from tests.workers.conftest import FakeContext
-from tests.workers.counting_endpoint import CountingEndpoint
 from workers.answer_journal import KEEP_S, AnswerJournal, journals_sweep
 from workers.engine.replies import ChatCompletion, Completion
 from workers.evals import run_eval_batch
@@ -35,8 +35,8 @@ ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "6 * 7?"}], "t
 
 
 @pytest.fixture
-def endpoint() -> Iterator[CountingEndpoint]:
-    with CountingEndpoint() as endpoint:
+def endpoint() -> Iterator[EchoEndpoint]:
+    with EchoEndpoint() as endpoint:
         yield endpoint
 
 
@@ -80,32 +80,32 @@ def test_a_token_and_the_limits_change_no_key() -> None:
 
 
 def test_lm_eval_4063_the_cache_of_model_a_says_nothing_about_model_b(
-    ctx: FakeContext, endpoint: CountingEndpoint
+    ctx: FakeContext, endpoint: EchoEndpoint
 ) -> None:
     a, b = (_target(endpoint, identity=name, model=f"endpoint:{name}") for name in "ab")
     _evaluate(ctx, a, cache=True)
-    asked = endpoint.asked
+    asked = len(endpoint.asked)
 
     of_b = _evaluate(ctx, b, cache=True)
     again = _evaluate(ctx, a, cache=True)
 
-    assert endpoint.asked == 2 * asked
+    assert len(endpoint.asked) == 2 * asked
     assert not any(row.cached for row in of_b)
     assert all(row.cached and row.state == "passed" for row in again)
 
 
 def test_without_being_asked_for_the_cache_is_neither_read_nor_written(
-    ctx: FakeContext, endpoint: CountingEndpoint, tmp_path: Path
+    ctx: FakeContext, endpoint: EchoEndpoint, tmp_path: Path
 ) -> None:
     for _ in range(2):
         rows = _evaluate(ctx, _target(endpoint))
         assert not any(row.cached for row in rows)
 
-    assert endpoint.asked == 8
+    assert len(endpoint.asked) == 8
     assert not (tmp_path / "cache").exists()
 
 
-def test_a_cached_answer_was_not_timed(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_a_cached_answer_was_not_timed(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     first = _evaluate(ctx, _target(endpoint), cache=True)
     again = _evaluate(ctx, _target(endpoint), cache=True)
 
@@ -116,14 +116,14 @@ def test_a_cached_answer_was_not_timed(ctx: FakeContext, endpoint: CountingEndpo
     ]
 
 
-def test_samples_of_one_case_have_answers_of_their_own(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_samples_of_one_case_have_answers_of_their_own(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     _evaluate(ctx, _target(endpoint), cache=True, samples=3)
 
-    assert endpoint.asked == 12
+    assert len(endpoint.asked) == 12
     assert all(row.cached for row in _evaluate(ctx, _target(endpoint), cache=True, samples=3))
 
 
-def test_errors_are_never_cached(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_errors_are_never_cached(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     endpoint.statuses = [400] * 4
     failed = _evaluate(ctx, _target(endpoint), cache=True)
 
@@ -133,7 +133,7 @@ def test_errors_are_never_cached(ctx: FakeContext, endpoint: CountingEndpoint) -
     assert all(row.state == "passed" and not row.cached for row in answered)
 
 
-def test_attempts_are_counted_for_each_result(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_attempts_are_counted_for_each_result(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     endpoint.statuses = [500, 429]
 
     rows = _evaluate(ctx, _target(endpoint), concurrency=1)
@@ -142,7 +142,7 @@ def test_attempts_are_counted_for_each_result(ctx: FakeContext, endpoint: Counti
     assert all(row.state == "passed" for row in rows)
 
 
-def test_an_error_says_how_many_attempts_it_took(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_an_error_says_how_many_attempts_it_took(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     endpoint.statuses = [500] * 100
 
     rows = _evaluate(ctx, _target(endpoint, max_attempts=2))
@@ -151,14 +151,14 @@ def test_an_error_says_how_many_attempts_it_took(ctx: FakeContext, endpoint: Cou
     assert "answered 500" in rows[0].error
 
 
-def test_a_finished_unit_leaves_no_journal(ctx: FakeContext, endpoint: CountingEndpoint) -> None:
+def test_a_finished_unit_leaves_no_journal(ctx: FakeContext, endpoint: EchoEndpoint) -> None:
     _evaluate(ctx, _target(endpoint))
 
     assert Scratch(ctx.store).names("journals") == []
 
 
 def test_lm_eval_2140_all_answers_are_there_and_scoring_crashes(
-    ctx: FakeContext, endpoint: CountingEndpoint, monkeypatch: pytest.MonkeyPatch
+    ctx: FakeContext, endpoint: EchoEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rerun is another unit of the run: other cases in it, another token, nothing left to generate."""
     target = _target(endpoint)
@@ -166,19 +166,19 @@ def test_lm_eval_2140_all_answers_are_there_and_scoring_crashes(
         broken.setattr("workers.episode.verify", _crash)
         with pytest.raises(ZeroDivisionError):
             _evaluate(ctx, target, journal="evals.run:3", concurrency=16)
-    asked = endpoint.asked
+    asked = len(endpoint.asked)
     assert asked == 4
 
     later = target.model_copy(update={"token": "fwr_another"})
     rows = _evaluate(ctx, later, journal="evals.run:3", indexes=(1, 2, 3))
 
-    assert endpoint.asked == asked
+    assert len(endpoint.asked) == asked
     assert [(row.state, row.cached) for row in rows] == [("passed", False)] * 3
     assert all(row.latency_ms is not None for row in rows)
 
 
 def test_the_journal_of_another_run_says_nothing(
-    ctx: FakeContext, endpoint: CountingEndpoint, monkeypatch: pytest.MonkeyPatch
+    ctx: FakeContext, endpoint: EchoEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr("workers.episode.verify", _crash)
@@ -187,11 +187,11 @@ def test_the_journal_of_another_run_says_nothing(
 
     _evaluate(ctx, _target(endpoint), journal="evals.run:4")
 
-    assert endpoint.asked == 8
+    assert len(endpoint.asked) == 8
 
 
 def test_a_worker_killed_between_generation_and_judging_costs_no_answer(
-    ctx: FakeContext, endpoint: CountingEndpoint, tmp_path: Path
+    ctx: FakeContext, endpoint: EchoEndpoint, tmp_path: Path
 ) -> None:
     """A real process and a real SIGKILL: its judge never returns, and all answers have been given."""
     message = _message(ctx, _target(endpoint))
@@ -210,17 +210,17 @@ def test_a_worker_killed_between_generation_and_judging_costs_no_answer(
     finally:
         os.kill(worker.pid, signal.SIGKILL)
         worker.wait()
-    assert endpoint.asked == 4
+    assert len(endpoint.asked) == 4
 
     rows = _rows(ctx, run_eval_batch(message, ctx))
 
-    assert endpoint.asked == 4
+    assert len(endpoint.asked) == 4
     assert [row.state for row in rows] == ["passed"] * 4
     assert Scratch(ctx.store).names("journals") == []
 
 
 def test_a_torn_journal_costs_the_torn_answers_only(
-    ctx: FakeContext, endpoint: CountingEndpoint, monkeypatch: pytest.MonkeyPatch
+    ctx: FakeContext, endpoint: EchoEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr("workers.episode.verify", _crash)
@@ -234,7 +234,7 @@ def test_a_torn_journal_costs_the_torn_answers_only(
 
     rows = _evaluate(ctx, _target(endpoint))
 
-    assert endpoint.asked == 5
+    assert len(endpoint.asked) == 5
     assert [row.state for row in rows] == ["passed"] * 4
 
 
@@ -269,7 +269,7 @@ def _slots(reply: Completion | ChatCompletion) -> dict[str, Any]:
     return {name: getattr(reply, name) for name in type(reply).__slots__}
 
 
-def _target(endpoint: CountingEndpoint, **changes: Any) -> EngineTarget:
+def _target(endpoint: EchoEndpoint, **changes: Any) -> EngineTarget:
     values = {"identity": "a", "model": "endpoint:a", "max_attempts": 5, "deadline_s": 60.0, **changes}
     return EngineTarget(base_url=endpoint.url, protocol="chat", token="fwr_x", **values)
 

@@ -1,10 +1,7 @@
 """A suite, a version to ask, engines that are said to be up, and what a worker would report."""
 
-import json
 import math
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +16,7 @@ from apps.versions import services as versions
 from apps.versions.models import BaseModel, Deployment, ModelVersion
 from artifacts import ArtifactStore
 from domain.contracts import ChatMessage, EpisodeResult, RunEvalBatch, TaskSpec, Verdict, VerifierSpec
+from tests.endpoints import Handler, Served
 
 
 def make_task(number: int, **changes: Any) -> TaskSpec:
@@ -160,7 +158,7 @@ def _content(alternatives: dict[str, float], body: dict[str, Any]) -> dict[str, 
     return {**rows[0], "top_logprobs": rows[: body["top_logprobs"]]}
 
 
-class FakeModel:
+class FakeModel(Served):
     """Speaks the part of an engine's HTTP API that probes and the long-context map use.
 
     ``answer`` maps a prompt to a text; a token is a word here. ``status`` other than 200 refuses;
@@ -179,9 +177,9 @@ class FakeModel:
         self.keys: list[str] = []
         fake = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Model(Handler):
             def do_POST(self) -> None:
-                body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                body = self.body()
                 fake.keys.append(self.headers.get("Authorization", ""))
                 prompt = body["messages"][0]["content"]
                 count = len(prompt.split())
@@ -201,26 +199,9 @@ class FakeModel:
                         "choices": [choice],
                         "usage": {"prompt_tokens": count, "completion_tokens": 2} if fake.usage else None,
                     }
-                data = json.dumps(said).encode()
-                self.send_response(status)
-                for name, value in fake.headers.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(data)))
-                self.end_headers()
-                self.wfile.write(data)
+                self.answer(status, said, **fake.headers)
 
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Model)
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """A project with a base in service, engines that hold what they should, and a candidate."""
 
 import json
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -14,6 +12,7 @@ from apps.versions import services
 from apps.versions.models import BaseModel, Deployment, EditionKind, ModelVersion, Release
 from artifacts import ArtifactStore
 from tests.apps.versions.traffic import load
+from tests.endpoints import Handler, Served
 
 PLAN = {
     "steps": [{"weight": 0.1, "min_units": 40}, {"weight": 0.5, "min_units": 40}],
@@ -98,7 +97,7 @@ def release(candidate: ModelVersion, actor: Actor) -> Release:
     return services.release_start(candidate=candidate, plan=PLAN, reason="Better on invoices", by=actor)
 
 
-class FakeEngine:
+class FakeEngine(Served):
     """Speaks the part of vLLM's HTTP API that loading adapters needs."""
 
     def __init__(self) -> None:
@@ -107,42 +106,21 @@ class FakeEngine:
         self.refuse = False
         engine = self
 
-        class Handler(BaseHTTPRequestHandler):
+        class Engine(Handler):
             def do_GET(self) -> None:
-                body = (
-                    b""
-                    if self.path == "/health"
-                    else json.dumps({"data": [{"id": name} for name in engine.models]}).encode()
-                )
-                self._answer(200, body)
+                models = {"data": [{"id": name} for name in engine.models]}
+                self.answer(200, b"" if self.path == "/health" else models)
 
             def do_POST(self) -> None:
-                asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+                asked = self.body()
                 engine.loads.append(asked)
                 if engine.refuse or asked["lora_name"] in engine.models:
-                    self._answer(400, b"{}")
+                    self.answer(400, b"{}")
                     return
                 engine.models.append(asked["lora_name"])
-                self._answer(200, b"ok")
+                self.answer(200, b"ok")
 
-            def _answer(self, status: int, body: bytes) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *args: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(
-            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
-        ).start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(Engine)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """External endpoints: keys in, never out; addresses that are not ours to ask are refused."""
 
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 
@@ -11,6 +9,7 @@ from apps.core.models import AuditEvent
 from apps.versions import services
 from apps.versions.models import Deployment
 from apps.versions.selectors import deployment_key, routing_current
+from tests.endpoints import Handler, Served
 
 SECRET = "sk-very-secret-0123456789"
 
@@ -32,27 +31,17 @@ def provider():
     """A provider that wants a key; ``answer`` is what it says to those who have it."""
     state = {"status": 200, "body": {"data": [{"id": "rival-large"}]}, "asked": []}
 
-    class Handler(BaseHTTPRequestHandler):
+    class Models(Handler):
         def do_GET(self):
             state["asked"].append(self.path)
             known = self.headers.get("Authorization") == f"Bearer {SECRET}"
-            body = json.dumps(state["body"] if known else {}).encode()
-            self.send_response(state["status"] if known else 401)
-            if state["status"] == 302:
-                self.send_header("Location", "/elsewhere")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            moved = {"Location": "/elsewhere"} if state["status"] == 302 else {}
+            self.answer(state["status"] if known else 401, state["body"] if known else {}, **moved)
 
-        def log_message(self, *args):
-            pass
-
-    server = HTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    state["url"] = f"http://127.0.0.1:{server.server_port}"
+    served = Served(Models)
+    state["url"] = served.url
     yield state
-    server.shutdown()
-    server.server_close()
+    served.stop()
 
 
 def test_registering_routes_to_it_and_encrypts_its_key(endpoint, project):
