@@ -17,7 +17,8 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from artifacts import ArtifactStore, Scratch, json_bytes
+from artifacts import ArtifactStore, Scratch
+from artifacts.compact_json import compact_json
 from domain.contracts import RunEvalBatch
 
 log = logging.getLogger(__name__)
@@ -68,7 +69,7 @@ class AnswerJournal:
 
     async def keep(self, key: str, reply: Any) -> None:
         """Return once ``reply`` (JSON) is written."""
-        line = json_bytes({"key": key, "reply": reply}, allow_nan=True) + b"\n"
+        line = compact_json({"key": key, "reply": reply}) + b"\n"
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((line, written))
         if self._writer is None or self._writer.done():

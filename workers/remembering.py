@@ -5,7 +5,7 @@ Owns the key of an answer: a digest of everything that could change it. Errors a
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from hashlib import sha256
 from typing import Any
 
@@ -91,7 +91,7 @@ class RememberingPolicy:
         return None
 
     async def _keep(self, key: str, reply: Completion | ChatCompletion) -> None:
-        kept = asdict(reply)
+        kept = {field.name: getattr(reply, field.name) for field in fields(reply)}
         if self._cache is not None:
             self._cache.put(key, kept)
         if self._journal is not None:

@@ -43,7 +43,7 @@ def keyed_hash(scope: str, value: str) -> str:
     The oldest encryption key is the secret, so that adding a key keeps every hash.
     """
     secret = settings.ENCRYPTION_KEYS[-1].encode()
-    return hmac.new(secret, f"{scope}\x00{value}".encode(), hashlib.sha256).hexdigest()[:32]
+    return hmac.digest(secret, f"{scope}\x00{value}".encode(), "sha256").hex()[:32]
 
 
 __all__ = [

@@ -6,7 +6,6 @@ What a request needs lies in memory (``snapshot``); what it leaves goes to a loc
 
 import asyncio
 import atexit
-import contextlib
 import logging
 import os
 import time
@@ -227,12 +226,12 @@ class Gateway:
         record = job.record
         work = asyncio.ensure_future(self._completions.answer(job, send, keep_text=keep_text))
         gone = asyncio.ensure_future(request.gone())
+        gone.add_done_callback(lambda _: work.cancel())
         try:
-            await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
+            await work
+        except asyncio.CancelledError:
+            if not gone.done():  # the server is shutting down
+                raise
         except GatewayError as error:
             await send_error(send, error, response_headers(job))
         except Exception as error:  # ours, not the upstream's: the caller still gets the one shape

@@ -1,11 +1,11 @@
 """Just enough HTTP over ASGI: a request with its body counted while it is read, and answers."""
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from typing import Any
 
 from apps.gateway.errors import GatewayError
+from artifacts.compact_json import compact_json, read_json
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -67,7 +67,7 @@ class Request:
         except TimeoutError:
             raise GatewayError(408, "The body did not come in time.", code="request_timeout") from None
         try:
-            return json.loads(data, parse_constant=refuse_constant)
+            return read_json(data)
         except (ValueError, RecursionError):  # wrong bytes are a ValueError too
             raise GatewayError(400, "The body is not valid JSON.", code="invalid_json") from None
 
@@ -75,11 +75,6 @@ class Request:
         """Return when the caller closed the connection; to be awaited after the body was read."""
         while (await self._receive())["type"] != "http.disconnect":
             await asyncio.sleep(0)
-
-
-def refuse_constant(name: str) -> float:
-    """NaN and the infinities are no JSON, whoever sends them."""
-    raise ValueError(name)
 
 
 async def send_body(
@@ -91,11 +86,7 @@ async def send_body(
 
 
 async def send_json(send: Send, status: int, payload: Any, headers: Headers | None = None) -> None:
-    try:
-        body = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:  # a lone surrogate half has no UTF-8
-        body = json.dumps(payload, separators=(",", ":")).encode()
-    await send_body(send, status, body, [_JSON, *(headers or ())])
+    await send_body(send, status, compact_json(payload), [_JSON, *(headers or ())])
 
 
 async def send_error(send: Send, error: GatewayError, headers: Headers | None = None) -> None:

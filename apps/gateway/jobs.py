@@ -8,6 +8,7 @@ from typing import Any
 from apps.gateway.endpoints import EndpointTerms
 from apps.gateway.errors import GatewayError
 from apps.gateway.records import Record
+from artifacts.compact_json import compact_json
 from domain.routing import Plan, Target
 
 Json = dict[str, Any]
@@ -63,7 +64,7 @@ class Job:
         if not target.external:
             # Ours serve rollouts too, at larger numbers; a caller may not choose its own place.
             body["priority"] = 0
-        return json.dumps(body).encode()
+        return compact_json(body)
 
     def asked(self) -> Json:
         """The request's text in one shape, for chat and for plain completions."""

@@ -33,7 +33,7 @@ A row is a flat dict of ids and numbers; text exists in it only as ciphertext (`
 """
 
 import hashlib
-import uuid
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -44,7 +44,7 @@ FORMAT = 1
 
 
 def new_operation() -> str:
-    return f"op_{uuid.uuid4().hex}"
+    return f"op_{secrets.token_hex(16)}"
 
 
 def operation_is_sampled(operation: str, rate: float) -> bool:

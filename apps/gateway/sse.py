@@ -1,8 +1,9 @@
 """Server-sent events as bytes: cut into events only at blank lines, so no character is ever split."""
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+
+from artifacts.compact_json import compact_json
 
 DONE = b"data: [DONE]\n\n"
 _EVENT_LIMIT = 8 * 1024 * 1024
@@ -48,9 +49,4 @@ class SseSplitter:
 
 def encode_event(payload: Any) -> bytes:
     """One ``data:`` event; JSON has no raw line break, so one line is enough."""
-    # A lone surrogate half cannot be UTF-8: then the escaped form carries it.
-    try:
-        text = json.dumps(payload, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        text = json.dumps(payload, separators=(",", ":")).encode()
-    return b"data: " + text + b"\n\n"
+    return b"data: " + compact_json(payload) + b"\n\n"

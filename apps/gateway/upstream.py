@@ -15,10 +15,10 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from apps.gateway.errors import UpstreamError
-from apps.gateway.http import refuse_constant
 from apps.gateway.resolver import CheckedResolver
 from apps.gateway.sse import Event, SseSplitter
 from apps.versions.addresses import AddressRefused, host_refused
+from artifacts.compact_json import read_json
 from domain.retrying import retry_after_s
 from domain.routing import Target
 
@@ -101,7 +101,7 @@ async def read_answer(response: aiohttp.ClientResponse) -> Json:
     except (aiohttp.ClientError, TimeoutError, OSError) as error:
         raise _connection_failure(error, cut=True) from error
     try:
-        answer = json.loads(data, parse_constant=refuse_constant)
+        answer = read_json(data)
     except (ValueError, RecursionError):
         answer = None
     checked = checked_payload(answer)
@@ -142,7 +142,7 @@ async def read_events(response: aiohttp.ClientResponse) -> AsyncGenerator[list[J
 
 def _read_event(event: Event) -> Json:
     try:
-        payload = json.loads(event.data, parse_constant=refuse_constant)
+        payload = read_json(event.data)
     except (ValueError, RecursionError):
         raise UpstreamError("upstream_malformed", status=200) from None
     checked = checked_payload(payload)

@@ -44,10 +44,11 @@ _EXCERPT = 160
 
 def flags_of(task: TaskSpec, trajectory: Trajectory) -> tuple[Flag, ...]:
     """Flags in order of steps, one per detector and step."""
-    shown = " ".join(task_text(task).split())
+    shown = ""
     flags: dict[tuple[str, int], Flag] = {}
     for step, finding in _findings(task, trajectory):
         excerpt = " ".join(finding.excerpt.split())
+        shown = shown or " ".join(task_text(task).split())
         if not finding.own_words and excerpt and excerpt in shown:
             continue
         flag = Flag(detector=finding.detector, reason=finding.reason, step=step, excerpt=excerpt[:_EXCERPT])

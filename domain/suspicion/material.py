@@ -145,7 +145,7 @@ def _programs(text: str, path: str = "") -> list[str]:
     looks = path.endswith(".py") or re.search(
         r"^\s*(def|class|import|from|if|for|while|try|with|@|raise)\b", text, re.MULTILINE
     )
-    tree = None if looks else parsed(text)
+    tree = None if looks or "(" not in text else parsed(text)  # no call is without
     acts = tree is not None and any(isinstance(node, ast.Call) for node in ast.walk(tree))
     return [text] if looks or acts else []
 

@@ -17,8 +17,8 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import aiohttp
-from pydantic_core import PydanticSerializationError, to_json
 
+from artifacts.compact_json import compact_json
 from domain.retrying import may_pass, retry_after_s
 from workers.engine.replies import (
     ChatCompletion,
@@ -266,13 +266,7 @@ class EngineClient:
 
 
 def _encoded(body: Json | None) -> bytes | None:
-    """Compact JSON. Half of a surrogate pair has no UTF-8, so it is sent escaped."""
-    if body is None:
-        return None
-    try:
-        return to_json(body, inf_nan_mode="constants")
-    except (PydanticSerializationError, UnicodeEncodeError):
-        return json.dumps(body).encode()
+    return None if body is None else compact_json(body)
 
 
 def _milliseconds(value: str | None) -> float:

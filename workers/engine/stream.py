@@ -1,12 +1,12 @@
 """A streamed chat answer, put together part by part, and the moment its first token came."""
 
-import json
 import time
 from collections.abc import AsyncIterator
 from typing import Any
 
 import aiohttp
 
+from artifacts.compact_json import read_json
 from workers.engine.replies import WRONG_SHAPE, ChatCompletion, EngineError, Json, chat_completion
 
 # An answer is text that a person could read; one that never ends must not fill the worker's memory.
@@ -92,9 +92,9 @@ async def events_of(response: aiohttp.ClientResponse) -> AsyncIterator[Any]:
                 if (data := _data_of(line)) == b"[DONE]":
                     return
                 if data:
-                    yield json.loads(data)
+                    yield read_json(data, constants=True)
         if (data := _data_of(rest)) and data != b"[DONE]":
-            yield json.loads(data)
+            yield read_json(data, constants=True)
     except (aiohttp.ClientError, TimeoutError, ValueError, RecursionError) as error:
         raise EngineError(0, f"stream broke off ({error or type(error).__name__})", True) from error
 

@@ -1,13 +1,15 @@
 """Where requests go, and run-scoped tokens."""
 
+import time
+
 import pytest
 from django.core import signing
 
 from apps.core.errors import Refused
-from apps.versions import services
+from apps.versions import services, tokens
 from apps.versions.models import Deployment
 from apps.versions.selectors import engine_target, external_target, judge_targets
-from apps.versions.tokens import PREFIX, make_run_token, verify_run_token
+from apps.versions.tokens import MAX_AGE_S, PREFIX, make_run_token, verify_run_token
 
 
 @pytest.fixture
@@ -95,3 +97,29 @@ def test_forged_old_and_foreign_tokens_are_refused():
         is None
     )
     assert verify_run_token(PREFIX + signing.dumps({"p": 1, "d": 2, "s": "", "u": "endpoint"})) is None
+
+
+def test_a_token_that_was_seen_before_expires_all_the_same(monkeypatch):
+    token = make_run_token(project_id=1, deployment_id=2, scope="evals.run:3")
+    assert verify_run_token(token) is not None
+    later = time.time() + MAX_AGE_S + 2
+
+    monkeypatch.setattr(time, "time", lambda: later)
+
+    assert verify_run_token(token) is None
+
+
+def test_a_token_that_was_seen_before_is_worth_nothing_under_another_secret_key(settings):
+    token = make_run_token(project_id=1, deployment_id=2, scope="evals.run:3")
+    assert verify_run_token(token) is not None
+
+    settings.SECRET_KEY = "another key, of fifty characters and more, for this one test"
+
+    assert verify_run_token(token) is None
+
+
+def test_only_so_many_tokens_are_remembered():
+    for run in range(300):
+        verify_run_token(make_run_token(project_id=1, deployment_id=2, scope=f"evals.run:{run}"))
+
+    assert len(tokens._known) <= 256
