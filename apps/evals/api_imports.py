@@ -4,20 +4,30 @@ import json
 from datetime import datetime
 from typing import Any
 
+from django.http import HttpResponse
 from ninja import Field, File, Form, Router, Schema
 from ninja.files import UploadedFile
 
 from apps.core.api import ApiRequest, ErrorOut, get_or_404
 from apps.core.errors import Refused
 from apps.evals import held_out, services
-from apps.evals.api_suites import SuiteVersionOut
 from apps.evals.formats import Options, Upload
 from apps.evals.models import SuiteImport
-from apps.evals.services.imports import report_of
+from apps.evals.services.import_rows import report_of
 from apps.evals.services.lines import size_checked
 from apps.evals.services.reading import Choices
 
 router = Router(tags=["evals"])
+
+
+class SuiteVersionOut(Schema):
+    id: int
+    suite_id: int
+    number: int
+    digest: str
+    count: int
+    note: str
+    created_at: datetime
 
 
 class LeftOutOut(Schema):
@@ -53,7 +63,11 @@ class ReportOut(Schema):
 
 
 class ImportOut(Schema):
-    """``digest`` names what is shown; confirm with it. ``report`` is None while the files are read."""
+    """``digest`` names what is shown; confirm with it. ``report`` is None while the files are read.
+
+    ``state`` goes from ``reading`` to ``ready``, from ``importing`` to ``done``, or to ``failed`` with the
+    reason in ``error``; ``done`` of ``total`` cases says how far it is.
+    """
 
     id: int
     state: str
@@ -97,9 +111,10 @@ class ConfirmIn(Schema):
     digest: str
 
 
-@router.post("/suites/import", response={201: SuiteVersionOut, 400: ErrorOut})
+@router.post("/suites/import", response={201: SuiteVersionOut, 202: ImportOut, 400: ErrorOut})
 def suite_import(
     request: ApiRequest,
+    response: HttpResponse,
     file: UploadedFile = File(...),  # noqa: B008
     name: str = Form(...),
     keep_personal_data: bool = Form(False),
@@ -107,17 +122,25 @@ def suite_import(
     """Import one file at once, of any format. All of it is taken, or nothing: where a part would be left
     out, send it to ``/suites/imports`` and look first.
 
-    ``note`` says how many personal details were replaced in how many cases.
+    ``note`` says how many personal details were replaced in how many cases. A large file is imported by a
+    worker: 202, and ``Location`` names the import to ask after.
     """
     request.auth.require("evals")
     size_checked(file.name or "upload", file.size)
-    return 201, services.suite_import_files(
+    made = services.suite_import_files(
         project=request.auth.project,
         name=name,
         uploads=[Upload(file.name or "upload", file.read())],
         choices=Choices(keep_personal_data=keep_personal_data, keep_held_out=False),
         by=request.auth,
-    ).version
+    )
+    return import_accepted(response, made) if isinstance(made, SuiteImport) else (201, made)
+
+
+def import_accepted(response: HttpResponse, row: SuiteImport) -> tuple[int, dict[str, Any]]:
+    """202: a worker goes on with it, and ``Location`` says where to ask how far it is."""
+    response["Location"] = f"/api/v1/suites/imports/{row.pk}"
+    return 202, _out(row)
 
 
 @router.post("/suites/imports", response={201: ImportOut, 400: ErrorOut})
@@ -159,13 +182,28 @@ def import_change(request: ApiRequest, import_id: int, body: ReadingIn) -> Any:
     return _out(row)
 
 
-@router.post("/suites/imports/{import_id}/confirm", response={201: SuiteVersionOut, 409: ErrorOut})
-def import_confirm(request: ApiRequest, import_id: int, body: ConfirmIn) -> Any:
-    """Import exactly what was shown under ``digest``. Twice gives the same version."""
+@router.post(
+    "/suites/imports/{import_id}/confirm", response={201: SuiteVersionOut, 202: ImportOut, 409: ErrorOut}
+)
+def import_confirm(request: ApiRequest, response: HttpResponse, import_id: int, body: ConfirmIn) -> Any:
+    """Import exactly what was shown under ``digest``. Twice gives the same version.
+
+    More than 2,000 cases are stored by a worker: 202, and ``Location`` names the import to ask after.
+    """
     request.auth.require("evals")
-    return 201, services.suite_import_confirm(
-        row=_import(request, import_id), digest=body.digest, by=request.auth
-    )
+    row = _import(request, import_id)
+    version = services.suite_import_confirm(row=row, digest=body.digest, by=request.auth)
+    if version is None:
+        return import_accepted(response, _import(request, import_id))
+    return 201, version
+
+
+@router.post("/suites/imports/{import_id}/stop", response={200: ImportOut, 409: ErrorOut})
+def import_stop(request: ApiRequest, import_id: int) -> Any:
+    """Import nothing after all: back to the preview."""
+    request.auth.require("evals")
+    services.suite_import_stop(row=_import(request, import_id), by=request.auth)
+    return _out(_import(request, import_id))
 
 
 @router.delete("/suites/imports/{import_id}", response={204: None, 409: ErrorOut})

@@ -6,8 +6,8 @@ from ninja import Field, Router, Schema
 
 from apps.core.api import ApiRequest, ErrorOut, get_or_404
 from apps.evals import selectors, services
+from apps.evals.api_imports import SuiteVersionOut
 from apps.evals.api_probes import TargetIn
-from apps.evals.api_suites import SuiteVersionOut
 from apps.evals.maps import run_maps
 from apps.evals.services.longcontext import DEPTHS
 

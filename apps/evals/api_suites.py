@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Field, Router, Schema
 from pydantic import ValidationError
@@ -10,7 +11,8 @@ from pydantic import ValidationError
 from apps.core.api import ApiRequest, ErrorOut, get_or_404
 from apps.core.errors import Refused
 from apps.evals import held_out, selectors, services
-from apps.evals.models import Case, Suite, SuiteVersion
+from apps.evals.api_imports import ImportOut, SuiteVersionOut, import_accepted
+from apps.evals.models import Case, Suite, SuiteImport, SuiteVersion
 from apps.evals.services.lines import first_problem, value_problem
 from apps.evals.suite_diff import KINDS, entries_shown, suite_diff
 from apps.evals.views.suites import export_response
@@ -24,16 +26,6 @@ class SuiteOut(Schema):
     name: str
     slug: str
     description: str
-    created_at: datetime
-
-
-class SuiteVersionOut(Schema):
-    id: int
-    suite_id: int
-    number: int
-    digest: str
-    count: int
-    note: str
     created_at: datetime
 
 
@@ -70,18 +62,24 @@ def suite_versions(request: ApiRequest, suite_id: int) -> Any:
     return _suite(request, suite_id).versions.all()
 
 
-@router.post("/suites/{suite_id}/versions", response={201: SuiteVersionOut, 400: ErrorOut})
-def suite_version_create(request: ApiRequest, suite_id: int, body: CasesIn) -> Any:
+@router.post("/suites/{suite_id}/versions", response={201: SuiteVersionOut, 202: ImportOut, 400: ErrorOut})
+def suite_version_create(request: ApiRequest, response: HttpResponse, suite_id: int, body: CasesIn) -> Any:
     """The next version holds exactly these cases. Unchanged content returns the newest version.
 
-    Personal data is masked unless ``keep_personal_data`` says that the cases may hold it.
+    Personal data is masked unless ``keep_personal_data`` says that the cases may hold it. Much of it is
+    done by a worker: 202, and ``Location`` names the import to ask after.
     """
     request.auth.require("evals")
     suite = _suite(request, suite_id)
     tasks = [_task(number, value) for number, value in enumerate(body.tasks, start=1)]
-    if not body.keep_personal_data:
-        tasks = services.tasks_masked(project=suite.project, tasks=tasks)
-    return 201, services.suite_version_create(suite=suite, tasks=tasks, note=body.note, by=request.auth)
+    made = services.suite_import_tasks(
+        suite=suite,
+        tasks=tasks,
+        note=body.note,
+        keep_personal_data=body.keep_personal_data,
+        by=request.auth,
+    )
+    return import_accepted(response, made) if isinstance(made, SuiteImport) else (201, made)
 
 
 class CaseOut(Schema):

@@ -45,11 +45,6 @@ def pack_suite_draw(suite_id: int, families: list[str], per_family: int, seed: i
         )
 
 
-@shared_task(name="evals.suite_import_read")
-def suite_import_read(import_id: int, reading: int) -> None:
-    services.suite_import_read(import_id=import_id, reading=reading)
-
-
 @shared_task(name="evals.suite_imports_sweep")
 def suite_imports_sweep() -> None:
     services.suite_imports_sweep()

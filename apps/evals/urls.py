@@ -24,6 +24,7 @@ urlpatterns = [
     path("suites/imports/<int:pk>/", suite_imports.suite_import_preview, name="suite_import_preview"),
     path("suites/imports/<int:pk>/read/", suite_imports.suite_import_change, name="suite_import_change"),
     path("suites/imports/<int:pk>/confirm/", suite_imports.suite_import_confirm, name="suite_import_confirm"),
+    path("suites/imports/<int:pk>/stop/", suite_imports.suite_import_stop, name="suite_import_stop"),
     path("suites/imports/<int:pk>/drop/", suite_imports.suite_import_discard, name="suite_import_discard"),
     path("suites/<int:pk>/", suites.suite, name="suite"),
     path("suites/<int:pk>/changes/", suites.suite_changes, name="suite_changes"),

@@ -112,12 +112,14 @@ class SuiteImport(models.Model):
     """Files on their way to a suite version: read, shown, then imported exactly as shown, or dropped.
 
     What was sent and what was read of it is encrypted, and gone once the import ends: it may hold what
-    nobody has agreed to keep. ``reading`` numbers the readings, so that a late one is not taken.
+    nobody has agreed to keep. ``reading`` numbers the works on it, so that a late one is not taken. What
+    was asked for ``at_once`` is imported as soon as it is read, unless something would be left out.
     """
 
     class State(models.TextChoices):
         READING = "reading", "Reading"
         READY = "ready", "Ready"
+        IMPORTING = "importing", "Importing"
         DONE = "done", "Done"
         FAILED = "failed", "Failed"
 
@@ -137,7 +139,9 @@ class SuiteImport(models.Model):
     digest = models.CharField(max_length=64, blank=True)
     against = models.ForeignKey(SuiteVersion, on_delete=models.SET_NULL, null=True, related_name="+")
     version = models.ForeignKey(SuiteVersion, on_delete=models.SET_NULL, null=True, related_name="imports")
+    at_once = models.BooleanField(default=False)
     created_by = models.CharField(max_length=150)
+    confirmed_by = models.CharField(max_length=150, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     read_at = models.DateTimeField()
     expires_at = models.DateTimeField()

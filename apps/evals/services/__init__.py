@@ -2,21 +2,20 @@
 
 from apps.evals.services.batches import eval_batch_failed, eval_batch_finished
 from apps.evals.services.captures import results_capture
+from apps.evals.services.exports import suite_export_jsonl, suite_export_stream
 from apps.evals.services.figures import run_refigure, runs_refigure_missing
 from apps.evals.services.gate_ticks import gates_tick
 from apps.evals.services.gates import gate_decide, gate_revise
 from apps.evals.services.imports import (
-    suite_export_jsonl,
-    suite_export_stream,
     suite_import_change,
     suite_import_confirm,
     suite_import_discard,
     suite_import_files,
     suite_import_jsonl,
-    suite_import_read,
     suite_import_start,
+    suite_import_stop,
+    suite_import_tasks,
     suite_imports_sweep,
-    tasks_masked,
 )
 from apps.evals.services.longcontext import context_suite_create
 from apps.evals.services.pack_suites import pack_suite_create, pack_suite_draw
@@ -64,9 +63,9 @@ __all__ = [
     "suite_import_discard",
     "suite_import_files",
     "suite_import_jsonl",
-    "suite_import_read",
     "suite_import_start",
+    "suite_import_stop",
+    "suite_import_tasks",
     "suite_imports_sweep",
     "suite_version_create",
-    "tasks_masked",
 ]

@@ -6,13 +6,14 @@ from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from apps.core.errors import Refused
 from apps.core.http import PageRequest, project_view
 from apps.core.ui.numbers import count
 from apps.evals import held_out, services
 from apps.evals.models import Case, SuiteImport
-from apps.evals.services.imports import report_of
+from apps.evals.services.import_rows import report_of
 from apps.evals.suite_forms import ImportForm, ReadingForm
 from apps.feedback.anonymizer import warm_in_background
 
@@ -44,6 +45,8 @@ def suite_import_preview(request: PageRequest, pk: int) -> HttpResponse:
     """What the files hold and what they would change; live while they are being read."""
     row = _import(request, pk)
     if row.state == SuiteImport.State.DONE and row.version is not None:
+        if request.htmx:  # the page was live while a worker imported: go on as a whole
+            return HttpResponseClientRedirect(row.version.get_absolute_url())
         return redirect(row.version)
     return _shown(request, row, _reading_form(row))
 
@@ -71,6 +74,8 @@ def suite_import_confirm(request: PageRequest, pk: int) -> HttpResponse:
     row = _import(request, pk)
     report = report_of(row)
     version = services.suite_import_confirm(row=row, digest=request.POST.get("digest", ""), by=request.actor)
+    if version is None:
+        return redirect(row)
     said = f"{version} holds {count(version.count, 'case')}"
     if report.get("replaced"):
         were = "was" if report["replaced"] == 1 else "were"
@@ -81,6 +86,15 @@ def suite_import_confirm(request: PageRequest, pk: int) -> HttpResponse:
         said += f"; {count(report['left_out_count'], 'part')} of the file left out"
     messages.success(request, f"{said}.")
     return redirect(version)
+
+
+@require_POST
+@project_view("evals")
+def suite_import_stop(request: PageRequest, pk: int) -> HttpResponse:
+    row = _import(request, pk)
+    services.suite_import_stop(row=row, by=request.actor)
+    messages.info(request, "Stopped. Nothing was imported.")
+    return redirect(row)
 
 
 @require_POST
@@ -122,6 +136,7 @@ def _shown(request: PageRequest, row: SuiteImport, form: ReadingForm, status: in
         "splits": [(str(words[name]).lower(), n) for name, n in report.get("splits", {}).items()],
         "more_left_out": max(0, report.get("left_out_count", 0) - len(report.get("left_out", []))),
         "reading": row.state == SuiteImport.State.READING,
+        "importing": row.state == SuiteImport.State.IMPORTING,
         "ready": row.state == SuiteImport.State.READY,
     }
     fragment = request.htmx and request.htmx.target == "import"

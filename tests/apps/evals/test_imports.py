@@ -122,7 +122,7 @@ def test_a_refused_import_leaves_no_empty_suite_behind(project, actor, monkeypat
     def refuse(**_):
         raise Refused("no")
 
-    monkeypatch.setattr("apps.evals.services.imports.suite_version_create", refuse)
+    monkeypatch.setattr("apps.evals.services.import_units.suite_version_store", refuse)
 
     with pytest.raises(Refused):
         load(project, actor, line())

@@ -15,7 +15,7 @@ from apps.core.permissions import Actor
 from apps.evals import services
 from apps.evals.formats import Options, Upload
 from apps.evals.models import Case, Suite, SuiteImport, SuiteVersion
-from apps.evals.services.imports import report_of
+from apps.evals.services.import_rows import report_of
 from apps.evals.services.reading import Choices
 from tests.apps.evals.conftest import make_task, text
 
@@ -175,62 +175,6 @@ def test_a_row_whose_id_names_somebody_is_left_out(send):
     assert report["count"] == 1
     assert report["left_out"] == [["line 2", "case", report["left_out"][0][2]]]
     assert "looks like a person's name" in report["left_out"][0][2]
-
-
-def test_a_large_file_is_read_by_a_worker_once(send, actor, monkeypatch, django_capture_on_commit_callbacks):
-    sent = []
-    monkeypatch.setattr(
-        "apps.core.dispatch.send_now", lambda task, *args, queue: sent.append((task, args, queue))
-    )
-    monkeypatch.setattr("apps.evals.services.imports._AT_ONCE_PLAIN", 10)
-    with django_capture_on_commit_callbacks(execute=True):
-        row = send()
-    assert (row.state, sent) == ("reading", [("evals.suite_import_read", (row.pk, 1), "anonymize")])
-    with pytest.raises(Conflict, match="still being read"):
-        services.suite_import_confirm(row=row, digest="", by=actor)
-
-    services.suite_import_read(import_id=row.pk, reading=1)
-    services.suite_import_read(import_id=row.pk, reading=1)
-
-    row.refresh_from_db()
-    assert (row.state, row.done) == ("ready", 2)
-    assert confirm(row, actor).count == 2
-
-
-def test_a_late_reading_of_other_choices_is_not_taken(send, actor, monkeypatch):
-    monkeypatch.setattr("apps.evals.services.imports._AT_ONCE_PLAIN", 10)
-    row = send()
-    services.suite_import_change(row=row, choices=KEEP, by=actor)
-
-    services.suite_import_read(import_id=row.pk, reading=1)
-
-    row.refresh_from_db()
-    assert row.state == "reading"
-    services.suite_import_read(import_id=row.pk, reading=2)
-    row.refresh_from_db()
-    assert row.state == "ready"
-
-
-def test_a_large_file_that_cannot_be_read_says_so(send, monkeypatch):
-    monkeypatch.setattr("apps.evals.services.imports._AT_ONCE_PLAIN", 10)
-    row = send("a,b\n1,2\n3,4\n")
-
-    services.suite_import_read(import_id=row.pk, reading=1)
-
-    row.refresh_from_db()
-    assert row.state == "failed"
-    assert "no column holds what is asked" in row.error
-
-
-def test_a_reading_that_never_ended_is_said_to_have_failed(send, monkeypatch):
-    monkeypatch.setattr("apps.evals.services.imports._AT_ONCE_PLAIN", 10)
-    row = send()
-    SuiteImport.objects.update(read_at=timezone.now() - timedelta(hours=2))
-
-    services.suite_imports_sweep()
-
-    row.refresh_from_db()
-    assert (row.state, row.error) == ("failed", "Reading did not come to an end. Read it again, or drop it.")
 
 
 def test_sources_are_split_alike_in_every_import(send, actor):
