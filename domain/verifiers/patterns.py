@@ -12,13 +12,18 @@ from re import _constants as code  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any
 
-from domain.verifiers.pattern_cost import exponent
+from domain.verifiers.pattern_cost import TooManyWays, choices, exponent
 
 MAX_TEXT = 20_000
 _CUBIC_TEXT = 1_500  # a few seconds at worst
 _MOST_EXPONENT = 3
 _MAX_PATTERN = 1_000
 _MAX_OPEN_REPEATS = 6
+_MOST_WAYS = 20_000  # of short repeats and choices through one text
+_TOO_MANY_WAYS = (
+    "The pattern has repeats that can share a text in too many ways; keep them apart by characters that "
+    "neither can match."
+)
 _FLAGS = {"ignore_case": re.IGNORECASE, "multiline": re.MULTILINE, "dot_all": re.DOTALL}
 FLAG_NAMES = tuple(_FLAGS)
 
@@ -51,12 +56,12 @@ def _compiled(pattern: str, flags: tuple[str, ...], search: bool) -> tuple[re.Pa
         raise UnsafePattern(f"The pattern {pattern[:60]!r} is no regular expression: {error}.") from error
     if _open_repeats(tree, repeated=False) > _MAX_OPEN_REPEATS:
         raise UnsafePattern(f"A pattern has at most {_MAX_OPEN_REPEATS} unlimited repeats.")
-    steps = exponent(tree, search=search)
-    if steps > _MOST_EXPONENT:
-        raise UnsafePattern(
-            "The pattern has repeats that can share a text in too many ways; keep them apart by characters "
-            "that neither can match."
-        )
+    try:
+        steps, ways = exponent(tree, search=search), choices(tree).ways
+    except TooManyWays:
+        raise UnsafePattern("The pattern repeats too much within repeats; write it flat.") from None
+    if steps > _MOST_EXPONENT or ways > _MOST_WAYS:
+        raise UnsafePattern(_TOO_MANY_WAYS)
     return compiled_pattern, MAX_TEXT if steps < _MOST_EXPONENT else _CUBIC_TEXT
 
 

@@ -17,6 +17,9 @@ from domain.verifiers.base import (
     unscored,
 )
 
+# What reading parameters or an answer may raise where nobody thought of it: one answer must not end a batch.
+_BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
 _kinds: dict[str, VerifierKind] = {}
 _validators: dict[str, tuple[Any, Any]] = {}
 _partial: dict[str, Any] = {}
@@ -34,12 +37,16 @@ def register(kind: VerifierKind) -> None:
 
 
 def verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
-    """Judge ``answer``. A specification that is unsound decides nothing: the verdict is unscored."""
+    """Judge ``answer``. A specification that is unsound, or a verifier that breaks, decides nothing: the
+    verdict is unscored."""
     try:
         check_spec(task.verifier, task.reference)
     except InvalidVerifier as error:
         return unscored(str(error))
-    return _kinds[task.verifier.kind].verify(task, answer, evidence)
+    try:
+        return _kinds[task.verifier.kind].verify(task, answer, evidence)
+    except _BROKEN as error:
+        return unscored(f"Verifier {task.verifier.kind!r} broke on this answer ({type(error).__name__}).")
 
 
 def check_spec(spec: VerifierSpec, reference: Any) -> None:
@@ -48,7 +55,12 @@ def check_spec(spec: VerifierSpec, reference: Any) -> None:
     params_validator, reference_validator = _validators[kind.name]
     _apply(params_validator, spec.params, f"Verifier {kind.name!r}, parameters")
     _apply(reference_validator, reference, f"Verifier {kind.name!r}, reference")
-    kind.check(spec.params, reference)
+    try:
+        kind.check(spec.params, reference)
+    except InvalidVerifier:
+        raise
+    except _BROKEN as error:
+        raise InvalidVerifier(f"Verifier {kind.name!r} cannot read this ({type(error).__name__}).") from error
 
 
 def check_params(kind: str, params: Mapping[str, Any], *, partial: bool = True) -> None:
@@ -57,7 +69,14 @@ def check_params(kind: str, params: Mapping[str, Any], *, partial: bool = True) 
     found = find(kind)
     validator = _partial[found.name] if partial else _validators[found.name][0]
     _apply(validator, params, f"Verifier {found.name!r}, parameters")
-    found.check_params(params)
+    try:
+        found.check_params(params)
+    except InvalidVerifier:
+        raise
+    except _BROKEN as error:
+        raise InvalidVerifier(
+            f"Verifier {found.name!r} cannot read this ({type(error).__name__})."
+        ) from error
 
 
 def find(name: str) -> VerifierKind:

@@ -86,7 +86,7 @@ def _answer(options: Mapping[str, Any], targets: list[str]) -> dict[str, Any]:
 
 def _choice(options: Mapping[str, Any], targets: list[str]) -> dict[str, Any]:
     letters = [letter for target in targets for letter in re.findall(r"[A-Za-z]", target)]
-    asked = r" {0,3},? {0,3}(?:and )?".join(re.escape(letter.upper()) for letter in sorted(set(letters)))
+    asked = r" {0,3}(?:, {0,3})?(?:and )?".join(re.escape(letter.upper()) for letter in sorted(set(letters)))
     if not asked:
         raise NoEquivalent("its target names no choice by letter")
     pattern = rf"{_ANY}?ANSWER\s*:\s*{asked}(?:[^\w,][\s\S]*)?"

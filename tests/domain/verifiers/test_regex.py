@@ -93,6 +93,8 @@ def test_a_very_long_answer_is_not_searched(judge: Any) -> None:
         (r"\w+\s*\w+\s*\w+!", 3, 4),
         ("a*(?=a*b)", 1, 2),
         ("a*+a*", 1, 2),
+        ("a*a*ba*a*ba*a*bc", 4, 5),
+        (r"(.*)\1x", 2, 3),
     ],
 )
 def test_the_growth_of_a_pattern_s_time_is_estimated(pattern: str, whole: int, anywhere: int) -> None:
@@ -105,6 +107,33 @@ def test_the_growth_of_a_pattern_s_time_is_estimated(pattern: str, whole: int, a
 def test_a_pattern_whose_time_grows_with_the_fourth_power_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidVerifier, match="too many ways"):
         check_spec(VerifierSpec(kind="regex", params={"pattern": pattern, "mode": "search"}), None)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a?" * 30 + "b", "a{0,8}" * 20 + "b", "(?:a{0,8}){8}b", "(?:a?b?){8}" * 4 + "c",
+        "(?:a|aa)" * 30 + "b", "((a{0,5}){0,5}){0,5}b", "(?:x|xx|xxx)" * 14 + "y",
+        "(" * 40 + "a?" + "){8}" * 40 + "b",
+        "a*a*ba*a*ba*a*bc",
+    ],
+)  # fmt: skip
+def test_short_repeats_and_choices_that_multiply_are_refused(pattern: str) -> None:
+    with pytest.raises(InvalidVerifier, match=r"too many ways|write it flat"):
+        check_spec(VerifierSpec(kind="regex", params={"pattern": pattern}), None)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        r"[A-Z]{2}[0-9]{2}(?: ?[A-Z0-9]{4}){3,7}(?: ?[A-Z0-9]{1,3})?",
+        r"\d{1,3}(?:,\d{3}){0,6}(?:\.\d{1,2})?",
+        r"(?:Mr|Mrs|Ms|Dr)\.? [A-Z]\w+", r"\d{1,2}[./-]\d{1,2}[./-]\d{2,4}",
+        "(?:one|two|three|four|five)?x" * 9,
+    ],
+)  # fmt: skip
+def test_short_repeats_that_the_next_character_ends_are_accepted(pattern: str) -> None:
+    check_spec(VerifierSpec(kind="regex", params={"pattern": pattern}), None)
 
 
 @pytest.mark.parametrize(

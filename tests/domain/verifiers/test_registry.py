@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from domain.verifiers import (
     check_spec,
     needs,
     register,
+    registry,
 )
 from domain.verifiers.base import VerifierKind, passed
 
@@ -184,3 +186,29 @@ def test_what_each_task_says_itself_may_be_left_out() -> None:
 def test_sound_parameters_of_every_kind_are_accepted_without_a_reference() -> None:
     for kind, (params, _) in SOUND.items():
         check_params(kind, params, partial=False)
+
+
+def test_a_verifier_that_breaks_on_an_answer_decides_nothing(
+    judge: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(task: object, answer: str, evidence: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setitem(registry._kinds, "exact", replace(registry._kinds["exact"], verify=broken))
+    verdict = judge("exact", "x", "x")
+
+    assert verdict.state == "unscored"
+    assert "broke on this answer (OverflowError)" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "params"),
+    [
+        ("gate", {"first": {"kind": ""}, "then": {"kind": "exact"}}),
+        ("weighted", {"parts": [{"kind": ""}]}),
+        ("graph", {"nodes": [{"name": "a", "kind": "exact", "reference": "x", "weight": 10**400}]}),
+    ],
+)
+def test_parameters_that_nobody_thought_of_are_refused_in_words(kind: str, params: dict[str, Any]) -> None:
+    with pytest.raises(InvalidVerifier):
+        check_spec(VerifierSpec(kind=kind, params=params), None)
