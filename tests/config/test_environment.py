@@ -1,6 +1,7 @@
 """Making the virtual environment, with a pip that only writes down what it was asked."""
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -172,6 +173,6 @@ def test_nothing_but_the_standard_library_is_needed():
     code = "import runpy; runpy.run_path('config/environment.py', run_name='x')"
     root = Path(__file__).resolve().parents[2]
 
-    done = subprocess.run(["python3", "-S", "-I", "-c", code], cwd=root, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-S", "-I", "-c", code], cwd=root, capture_output=True, text=True)
 
     assert done.returncode == 0, done.stderr

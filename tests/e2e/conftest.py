@@ -1,8 +1,9 @@
-"""One installation for the whole session, stopped and looked for at its end.
+"""One installation for all tests of this folder, stopped and looked for after the last of them.
 
 The guard against hanging is wider here than elsewhere: a set-up kills eight processes one after another.
 """
 
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,22 @@ from tests.e2e.stack import RunningStack, running_stack
 
 GUARD_S = 3600.0  # for one test and its set-up
 
+_open = contextlib.ExitStack()
+
 
 @pytest.fixture(scope="session")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningStack]:
     """Shared: a test adds to it and must not count on being alone, nor stop it."""
-    with running_stack(tmp_path_factory.mktemp("stack") / "data") as started:
-        yield started
+    yield _open.enter_context(running_stack(tmp_path_factory.mktemp("stack") / "data"))
+    _open.close()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """Eight processes that nobody needs any more must not run beside the tests of other folders."""
+    items = item.session.items
+    if not any("stack" in getattr(later, "fixturenames", ()) for later in items[items.index(item) + 1 :]):
+        _open.close()
 
 
 @pytest.fixture

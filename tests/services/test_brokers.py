@@ -1,8 +1,10 @@
 """A real worker on the brokers of production: it takes a unit and reports, as on the embedded one."""
 
+import fcntl
 import os
 import subprocess
 import sys
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator
@@ -23,8 +25,16 @@ REDIS = os.environ.get("TEST_REDIS", "redis://127.0.0.1:6379/9")
 RABBITMQ = os.environ.get("TEST_RABBITMQ", "amqp://guest:guest@127.0.0.1:5672//")
 
 
+@pytest.fixture
+def alone() -> Iterator[None]:
+    """The machine's brokers hold queues of fixed names: one run of the tests at a time uses them."""
+    with (Path(tempfile.gettempdir()) / "flywheel-test-brokers.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 @pytest.fixture(params=[REDIS, RABBITMQ], ids=["redis", "rabbitmq"])
-def web(request: pytest.FixtureRequest) -> Iterator[Celery]:
+def web(request: pytest.FixtureRequest, alone: None) -> Iterator[Celery]:
     app = Celery("web", set_as_current=False)
     app.conf.update(**broker_options({"FLYWHEEL_BROKER_URL": request.param}), task_ignore_result=True)
     with app.connection_for_write() as connection:

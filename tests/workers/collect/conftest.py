@@ -12,7 +12,7 @@ from workers.collect.repo_tests import collect_repo_tests
 from workers.sandbox import Limits
 from workers.sandbox.bubblewrap import BubblewrapBackend
 
-LIMITS = Limits(cpu_s=2, wall_s=6.0)
+LIMITS = Limits(cpu_s=2, wall_s=60.0)  # of time far more than they take: the machine may be busy
 SHOP = {
     "shop/__init__.py": "",
     "shop/errors.py": "class Empty(ValueError):\n    pass\n",

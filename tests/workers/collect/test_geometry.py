@@ -171,7 +171,7 @@ def test_a_script_without_end_is_the_scripts_own_failure(
     backend: BubblewrapBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
 
-    short = dataclasses.replace(meshes.SPEC.limits, cpu_s=1, wall_s=5.0)
+    short = dataclasses.replace(meshes.SPEC.limits, cpu_s=1, wall_s=60.0)
     monkeypatch.setattr(meshes, "SPEC", dataclasses.replace(meshes.SPEC, limits=short))
 
     verdict, report = judged(backend, "while True: pass")

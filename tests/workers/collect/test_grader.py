@@ -12,7 +12,7 @@ from workers.evidence import collect_evidence, sandbox_collectors
 from workers.sandbox import Limits
 from workers.sandbox.bubblewrap import BubblewrapBackend
 
-LIMITS = Limits(cpu_s=2, wall_s=6.0)
+LIMITS = Limits(cpu_s=2, wall_s=60.0)  # of time far more than they take: the machine may be busy
 OVERLAP = """
 import re
 
