@@ -183,12 +183,13 @@ def test_a_sender_killed_at_any_moment_leaves_whole_messages_only(folder: Path) 
         [sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip
-    assert sender.stdout is not None
-    sender.stdout.readline()
-    until(lambda: len(files(folder)) >= 20, every_s=0.001)
-    sender.kill()
-    sender.wait()
-    sender.stdout.close()
+    try:
+        assert sender.stdout is not None
+        sender.stdout.readline()
+        until(lambda: len(files(folder)) >= 20, every_s=0.001)
+    finally:
+        sender.kill()
+        sender.communicate()
 
     with connect(folder) as connection, connection.SimpleQueue("eval") as simple:
         waiting = simple.qsize()

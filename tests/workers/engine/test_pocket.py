@@ -123,16 +123,19 @@ def test_the_command_serves_until_it_is_told_to_stop(make_adapter: Callable[[int
     command = [sys.executable, "-m", "workers.engine.pocket", "--model", str(WEIGHTS), "--port", "0"]
     command += ["--served-model-name", "small", "--adapter-dir", str(folder.parent)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        url = server.stdout.readline().split()[-1]
+        try:
+            assert server.stdout is not None
+            url = server.stdout.readline().split()[-1]
 
-        async def names() -> tuple[str, ...]:
-            async with EngineClient(url) as engine:
-                return await engine.models()
+            async def names() -> tuple[str, ...]:
+                async with EngineClient(url) as engine:
+                    return await engine.models()
 
-        served = asyncio.run(names())
-        server.send_signal(signal.SIGTERM)
-        code = server.wait(GUARD_S)
+            served = asyncio.run(names())
+            server.send_signal(signal.SIGTERM)
+            code = server.wait(GUARD_S)
+        finally:
+            server.kill()
 
     assert served == ("small", folder.name)
     assert code == 0

@@ -28,6 +28,7 @@ pytestmark = pytest.mark.docker
 ROOT = Path(__file__).parents[3]
 SPEC = SandboxSpec(limits=SMALL)
 MINE = f"test-{os.getpid()}"
+_workers: list["subprocess.Popen[bytes]"] = []
 
 
 @pytest.fixture(scope="module")
@@ -38,6 +39,9 @@ def backend() -> Iterator[DockerBackend]:
     if not found.available:
         pytest.skip(f"needs a Docker engine: {found.reason}")
     yield backend
+    for worker in _workers:  # where a test failed between
+        worker.kill()
+        worker.wait()
     assert containers(backend) == []
 
 
@@ -363,6 +367,7 @@ def _worker(backend: DockerBackend) -> "subprocess.Popen[bytes]":
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
+    _workers.append(worker)
     assert worker.stdout is not None
     assert worker.stdout.readline() == b"on\n"
     worker.stdout.close()

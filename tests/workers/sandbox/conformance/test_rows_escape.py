@@ -412,12 +412,13 @@ def test_row_32_a_killed_worker_leaves_nothing(backend: Backend) -> None:
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": str(ROOT), "FLYWHEEL_SANDBOX": backend.name},
     )
-    assert worker.stdout is not None
-    assert worker.stdout.readline() == b"running\n"
-    assert len(processes_with(marker)) >= 3  # the worker, the program, its daemon
-
-    worker.kill()
-    worker.wait()
+    try:
+        assert worker.stdout is not None
+        assert worker.stdout.readline() == b"running\n"
+        assert len(processes_with(marker)) >= 3  # the worker, the program, its daemon
+    finally:
+        worker.kill()
+        worker.wait()
     asyncio.run(backend.reap())
 
     until(lambda: not processes_with(marker), what="nothing of the worker lives")
