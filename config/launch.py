@@ -26,7 +26,7 @@ from config.ports import free_ports, port_argument, port_instead, port_is_free, 
 from config.processes import session_stop
 
 ROOT = Path(__file__).resolve().parent.parent
-START_TIMEOUT_S = 120.0
+START_TIMEOUT_S = 240.0  # a small, busy machine imports for minutes
 SERVING_TIMEOUT_S = 60.0
 # Marks a folder that `turn` may empty; nothing else is ever erased.
 TURN_MARK = "made-by-turn"
