@@ -10,6 +10,7 @@ from channels.db import database_sync_to_async
 from apps.core.consumers import EventsConsumer
 from apps.core.events import publish
 from apps.core.models import Project, User
+from tests.waiting import GUARD_S
 
 
 def connect(user: User, query: str) -> ApplicationCommunicator:
@@ -26,7 +27,7 @@ async def test_a_stranger_is_turned_away(project: Project) -> None:
     socket = connect(stranger, "project=billing")
 
     await socket.send_input({"type": "websocket.connect"})
-    answer = await socket.receive_output(5)
+    answer = await socket.receive_output(GUARD_S)
 
     assert (answer["type"], answer["code"]) == ("websocket.close", 4403)
 
@@ -39,10 +40,10 @@ async def test_a_page_resumes_after_its_last_event(project: Project, admin: User
     socket = connect(admin, f"project=billing&after={first.pk}")
 
     await socket.send_input({"type": "websocket.connect"})
-    accepted = await socket.receive_output(5)
-    message = json.loads((await socket.receive_output(5))["text"])
+    accepted = await socket.receive_output(GUARD_S)
+    message = json.loads((await socket.receive_output(GUARD_S))["text"])
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
-    await socket.wait(5)
+    await socket.wait(GUARD_S)
 
     assert accepted["type"] == "websocket.accept"
     assert message["after"] == second.pk
@@ -56,10 +57,10 @@ async def test_a_position_that_is_none_begins_at_the_end(project: Project, admin
     socket = connect(admin, f"project=billing&after={after}")
 
     await socket.send_input({"type": "websocket.connect"})
-    accepted = await socket.receive_output(5)
+    accepted = await socket.receive_output(GUARD_S)
     silent = await socket.receive_nothing(0.2)
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
-    await socket.wait(5)
+    await socket.wait(GUARD_S)
 
     assert accepted["type"] == "websocket.accept"
     assert silent
@@ -69,13 +70,13 @@ async def test_a_position_that_is_none_begins_at_the_end(project: Project, admin
 async def test_what_a_page_says_changes_nothing(project: Project, admin: User) -> None:
     socket = connect(admin, "project=billing&after=0")
     await socket.send_input({"type": "websocket.connect"})
-    await socket.receive_output(5)
+    await socket.receive_output(GUARD_S)
 
     for said in ({"text": "{{{"}, {"bytes": b"\xff\xfe"}, {"text": json.dumps({"type": "events.more"})}):
         await socket.send_input({"type": "websocket.receive", **said})
     await database_sync_to_async(publish)(project=project, topic="t", kind="One")
-    message = json.loads((await socket.receive_output(5))["text"])
+    message = json.loads((await socket.receive_output(GUARD_S))["text"])
     await socket.send_input({"type": "websocket.disconnect", "code": 1000})
-    await socket.wait(5)
+    await socket.wait(GUARD_S)
 
     assert [event["kind"] for event in message["events"]] == ["One"]
