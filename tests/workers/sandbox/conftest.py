@@ -8,6 +8,13 @@ import pytest
 from tests.workers.sandbox.programs import SMALL, Run
 from workers.sandbox import ExecResult, Limits, SandboxSpec
 from workers.sandbox.bubblewrap import BubblewrapBackend
+from workers.sandbox.worker_pool import worker_pool
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _nobody_elses() -> None:
+    """Sandboxes that other tests of this process left ready would count among those looked for here."""
+    worker_pool().close()
 
 
 @pytest.fixture(scope="session")
