@@ -28,12 +28,14 @@ def is_hidden(case: Case, actor: Actor) -> bool:
 
 
 def hidden_results(results: Iterable[Result], actor: Actor) -> None:
-    """Take from results of held-out cases, in memory, what ``actor`` may not read: answers, reasons."""
+    """Take from results of held-out cases, in memory, what ``actor`` may not read: answers, reasons, and
+    errors, in which an endpoint may quote what it was asked."""
     if may_see(actor):
         return
     for row in results:
         if row.case.split == HELD_OUT:
             row.answer, row.verdict, row.flags = "", {"reasons": [WORD]}, []
+            row.error = WORD if row.error else ""
 
 
 def hidden_flips(flips: list[Flip], actor: Actor) -> list[Flip]:

@@ -82,7 +82,9 @@ class AnswerReader:
             return
         self._keep(delta.get("content"))
         for piece in delta.get("tool_calls") or ():
-            _merge_call(self._calls.setdefault(piece.get("index", 0), {}), piece)
+            if self._characters < _KEPT_CHARACTERS:  # a stream may never end
+                self._characters += 1 + sum(map(len, _texts_of(piece)))
+                _merge_call(self._calls.setdefault(piece.get("index", 0), {}), piece)
 
     def _keep(self, text: Any) -> None:
         if isinstance(text, str) and text and self._characters < _KEPT_CHARACTERS:
@@ -99,6 +101,11 @@ def says_something(payload: Json) -> bool:
         if isinstance(delta, dict) and any(value for key, value in delta.items() if key != "role"):
             return True
     return False
+
+
+def _texts_of(piece: Json) -> list[str]:
+    function = piece.get("function") or {}
+    return [function.get(name) or "" for name in ("name", "arguments")]
 
 
 def _merge_call(call: Json, piece: Json) -> None:

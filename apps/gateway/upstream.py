@@ -21,6 +21,8 @@ from apps.versions.addresses import AddressRefused, host_refused
 from artifacts.compact_json import read_json
 from domain.retrying import retry_after_s
 from domain.routing import Target
+from domain.secrets import find_secrets
+from domain.spans import without_overlaps
 
 Json = dict[str, Any]
 
@@ -65,7 +67,8 @@ class Upstream:
             return response
         try:
             async with response:
-                raise _refusal(response, await response.content.read(64 * 1024), external=target.external)
+                data = await response.content.read(64 * 1024)
+                raise _refusal(response, data, external=target.external, key=key)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             raise _connection_failure(error) from error
 
@@ -205,7 +208,9 @@ def _connection_failure(error: BaseException, *, cut: bool = False) -> UpstreamE
     return UpstreamError("upstream_cut", same_target=not cut)
 
 
-def _refusal(response: aiohttp.ClientResponse, data: bytes, *, external: bool) -> UpstreamError:
+def _refusal(
+    response: aiohttp.ClientResponse, data: bytes, *, external: bool, key: str = ""
+) -> UpstreamError:
     status = response.status
     if status in (401, 403):
         return UpstreamError("upstream_auth", status=status)
@@ -222,7 +227,11 @@ def _refusal(response: aiohttp.ClientResponse, data: bytes, *, external: bool) -
     if 400 <= status < 500 and status != 408:
         message, param = _told(data)
         return UpstreamError(
-            "refused_by_model", status=status, next_target=False, message=message, param=param
+            "refused_by_model",
+            status=status,
+            next_target=False,
+            message=_without_secrets(message, key),
+            param=param and _without_secrets(param[:200], key),
         )
     return UpstreamError("upstream_error", status=status, retry_after_s=told_s)
 
@@ -234,6 +243,14 @@ def _code(data: bytes) -> str:
         return str(error.get("code") or error.get("type") or "")
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return ""
+
+
+def _without_secrets(text: str, key: str) -> str:
+    """What a server says may quote the key that it was sent, whole or in part; callers may not see it."""
+    text = text.replace(key, "…") if key else text
+    for span in sorted(without_overlaps(find_secrets(text)), key=lambda found: -found.start):
+        text = f"{text[: span.start]}…{text[span.end :]}"
+    return text
 
 
 def _told(data: bytes) -> tuple[str, str | None]:

@@ -17,7 +17,7 @@ from apps.core.models import WorkUnit
 from apps.evals import selectors
 from apps.evals.adding_up import SAMPLE_FIELDS, sample_of
 from apps.evals.dimensions import parts_of
-from apps.evals.models import Result, Run, RunSlice, SuiteVersion
+from apps.evals.models import Case, Result, Run, RunSlice, SuiteVersion
 from apps.evals.services.clock import clock_stop
 from apps.evals.services.figures import figures_apply, run_refigure
 from apps.versions.services import evidence_record
@@ -208,8 +208,11 @@ def _close_if_complete(run: Run) -> None:
 
 
 def _commonest_error(run: Run) -> str:
-    errors = run.results.filter(state=Result.State.ERROR).order_by().values("error")
-    return str(errors.annotate(n=Count("pk")).order_by("-n", "error")[0]["error"])
+    """Of cases that everybody may read: an error may quote what was asked."""
+    shown = run.results.filter(state=Result.State.ERROR).exclude(case__split=Case.Split.HELD_OUT)
+    errors = shown.order_by().values("error").annotate(n=Count("pk")).order_by("-n", "error")
+    first = errors.first()
+    return str(first["error"]) if first else "see the results."
 
 
 def _record_evidence(run: Run) -> None:

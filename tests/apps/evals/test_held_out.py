@@ -186,3 +186,32 @@ def test_a_preview_shows_no_held_out_case_that_it_keeps(engineer, engineer_page,
 
     assert SECRET not in body
     assert "1 held-out case of v1 that the files lack" in body
+
+
+def test_an_error_that_quotes_a_held_out_case_is_not_shown_to_those_who_may_not_read_it(
+    client, actor, hidden_version, start, finish, engineer_page
+):
+    made = start(suite_version=hidden_version)
+    finish(made, {"case-1": "error", "case-2": "error"}, error=f"engine: cannot take {SECRET}")
+    hidden = made.results.get(case__split="held_out")
+    shown = made.results.exclude(pk=hidden.pk)
+    shown.update(error="engine: refused")
+
+    rows = key_api(client, actor, "read").get(f"/api/v1/runs/{made.pk}/results").json()
+    assert {row["case"]: row["error"] for row in rows}["case-1"] == "held out"
+    assert {row["error"] for row in rows} == {"held out", "engine: refused"}
+    assert SECRET not in engineer_page.get(made.get_absolute_url() + "?state=error").content.decode()
+
+
+def test_a_run_that_failed_as_a_whole_quotes_no_error_of_a_held_out_case(
+    store, project, actor, start, finish
+):
+    held = [make_task(n, tags={"split": "test"}) for n in range(2)]
+    suite = services.suite_create(project=project, name="Only held out", by=actor)
+    version = services.suite_version_create(suite=suite, tasks=held, by=actor)
+    made = start(suite_version=version)
+    finish(made, dict.fromkeys(("case-0", "case-1"), "error"), error=f"engine: cannot take {SECRET}")
+    made.refresh_from_db()
+
+    assert made.state == "failed"
+    assert made.error == "Every sample ended in an error: see the results."

@@ -12,8 +12,10 @@ import httpx
 import pytest
 from aiohttp import web
 
+from apps.gateway import answers as answers_module
 from apps.gateway.endpoints import PATIENT, URGENT, EndpointKeeper, EndpointTerms
 from apps.gateway.errors import GatewayError
+from apps.gateway.records import Record
 from apps.gateway.resolver import AddressRefused, CheckedResolver
 from apps.versions.tokens import make_run_token
 from tests.apps.gateway.world import KEY, World, answers, drops, hangs, part, sse, status, streams
@@ -396,3 +398,31 @@ async def test_an_address_that_is_a_number_is_looked_at_too(world: World, url: s
     await routes(world, url=url)
 
     assert (await ask(world)).json()["error"]["code"] == "endpoint_address"
+
+
+async def test_a_refusal_that_quotes_a_key_is_passed_on_without_it(world: World) -> None:
+    world.endpoint_keys[90] = "house-key-of-ours"
+    await routes(world)
+    said = "bad header Bearer house-key-of-ours; also sk-proj-abcdefghijklmnop1234567890 is unknown"
+    told = {"error": {"message": said, "param": "house-key-of-ours"}}
+    world.upstream.plays("gpt-x", status(400, told))
+
+    response = await ask(world)
+
+    assert response.status_code == 400
+    assert "bad header" in response.text
+    assert "house-key-of-ours" not in response.text
+    assert "sk-proj-abcdef" not in response.text
+
+
+def test_of_tool_calls_without_end_only_so_much_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers_module, "_KEPT_CHARACTERS", 1_000)
+    record = Record(project_id=1, operation="op", unit="u", revision=1)
+    reader = answers_module.AnswerReader(record, name="rival", wants_usage=True, choices=1)
+    for index in range(500):
+        call = {"index": index % 3, "function": {"name": "f", "arguments": "x" * 100}}
+        passed_on = reader.part({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]})
+        assert passed_on is not None
+
+    kept = reader.content()["tool_calls"]
+    assert sum(len(call["function"]["arguments"]) for call in kept) <= 1_100
