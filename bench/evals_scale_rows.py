@@ -1,10 +1,9 @@
 """The rows of ``evals_scale``: a project, suites with families, tags and shared sources, and runs
-whose results are written by the database itself."""
+whose rows are written by the database itself."""
 
 import socket
 import threading
 import time
-from typing import Any
 
 import httpx
 import uvicorn
@@ -15,8 +14,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.core.models import Membership, Project, Role, User
+from apps.core.permissions import actor_for_user
+from apps.core.services import api_key_create
 from apps.evals.dimensions import TAG
-from apps.evals.models import Case, Result, Run, RunSlice, Suite, SuiteVersion, SuiteVersionCase
+from apps.evals.models import Result, Run, RunSlice, Suite, SuiteVersion
 from apps.versions.models import Deployment
 from config.asgi import application
 
@@ -27,6 +28,21 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+# Two of three cases share a source with some others; every one has a family and two tags.
+_CASES = """
+INSERT INTO evals_case (suite_id, key, digest, family, source, tags, split, task)
+SELECT %s, names.key, lpad(to_hex(number), 64, '0'), 'family-' || number %% 12,
+    CASE WHEN number %% 3 > 0 THEN 'source-' || number / 30 ELSE '' END,
+    jsonb_build_object('length', 128 << number %% 5, 'topic', 'topic-' || number %% 20), '',
+    jsonb_build_object('id', names.key, 'messages',
+        '[{"role": "user", "content": "What is the total?"}]'::jsonb)
+FROM (SELECT number, %s || '-' || number AS key FROM generate_series(0, %s - 1) AS number) AS names
+ORDER BY number
+"""
+_PLACES = """
+INSERT INTO evals_suiteversioncase (version_id, case_id, index)
+SELECT %s, id, row_number() OVER (ORDER BY id) - 1 FROM evals_case WHERE suite_id = %s
+"""
 _RESULTS = """
 INSERT INTO evals_result (
     run_id, case_id, family, sample, state, score, answer, verdict, flags, error, prompt_tokens,
@@ -69,6 +85,9 @@ class World:
         )  # fmt: skip
         self._client = Client()
         self._client.force_login(user)
+        by = actor_for_user(user=user, project=self.project)
+        key = api_key_create(project=self.project, name="bench", scopes=["read"], by=by).secret
+        self._client.defaults["HTTP_AUTHORIZATION"] = f"Bearer {key}"
         self._pages = self._serve()
 
     def run(self, name: str, cases: int, samples: int) -> Run:
@@ -77,18 +96,26 @@ class World:
         version = SuiteVersion.objects.create(
             suite=suite, number=1, digest="0" * 64, tasks_digest="0" * 64, count=cases, created_by="bench"
         )
-        for start in range(0, cases, 10_000):
-            numbers = range(start, min(cases, start + 10_000))
-            rows = Case.objects.bulk_create([_case(suite, at) for at in numbers], batch_size=2_000)
-            places = [
-                SuiteVersionCase(version=version, case=row, index=at)
-                for at, row in zip(numbers, rows, strict=True)
-            ]
-            SuiteVersionCase.objects.bulk_create(places, batch_size=5_000)
+        with connection.cursor() as cursor:
+            cursor.execute(_CASES, [suite.pk, name, cases])
+            cursor.execute(_PLACES, [version.pk, suite.pk])
+        return self._results(version, samples)
+
+    def again(self, run: Run) -> Run:
+        """Another finished run over the same cases, one sample of each, to compare with."""
+        return self._results(run.suite_version, 1)
+
+    def analyze(self) -> None:
+        """What the database's own housekeeping would have done by the time that somebody looks."""
+        with connection.cursor() as cursor:
+            cursor.execute("VACUUM ANALYZE")
+
+    def _results(self, version: SuiteVersion, samples: int) -> Run:
         now = timezone.now()
         run = Run.objects.create(
             project=self.project, suite_version=version, deployment=self.target, state="done",
-            sampling={"samples": samples, "temperature": 1.0, "top_p": 1.0, "seed": 0}, total=cases * samples,
+            sampling={"samples": samples, "temperature": 1.0, "top_p": 1.0, "seed": 0},
+            total=version.count * samples,
             input_usd_per_mtok=1, output_usd_per_mtok=2, created_by="bench", started_at=now, finished_at=now,
             ran_s=60.0,
         )  # fmt: skip
@@ -100,13 +127,8 @@ class World:
         query = _RESULTS.replace("{others}", "".join(f", {name}" for name in others))
         query = query.replace("{values}", ", %s" * len(others))
         with connection.cursor() as cursor:
-            cursor.execute(query, [run.pk, *others.values(), samples, suite.pk])
+            cursor.execute(query, [run.pk, *others.values(), samples, version.suite_id])
         return run
-
-    def analyze(self) -> None:
-        """What the database's own housekeeping would have done by the time that somebody looks."""
-        with connection.cursor() as cursor:
-            cursor.execute("VACUUM ANALYZE")
 
     def ask(self, path: str) -> None:
         """Over HTTP, from the server in this process."""
@@ -127,8 +149,39 @@ class World:
             time.sleep(0.05)
         name = settings.SESSION_COOKIE_NAME
         return httpx.Client(
-            base_url=f"http://127.0.0.1:{port}", cookies={name: self._client.cookies[name].value}, timeout=120
+            base_url=f"http://127.0.0.1:{port}",
+            cookies={name: self._client.cookies[name].value},
+            headers={"Authorization": str(self._client.defaults["HTTP_AUTHORIZATION"])},
+            timeout=120,
         )
+
+    def pages(self, runs: dict[str, Run], others: dict[str, Run]) -> dict[str, dict[str, str]]:
+        """Addresses by page and size: whatever shows a run, its results, or its suite."""
+        found: dict[str, dict[str, str]] = {}
+        for size, run in runs.items():
+            own, rest = run.get_absolute_url(), f"/api/v1/runs/{run.pk}"
+            last = Result.objects.filter(run=run).order_by("-pk").values_list("pk", flat=True)[0]
+            for name, path in {
+                "run": own,
+                "deep results": f"{own}?after={self.middle_of(run)}",
+                "last results": f"{own}?before={last}",
+                "errors": f"{own}?state=error",
+                "family": f"{own}?family=family-3",
+                "tag": f"{own}?tag={self.tag_choice(run)}",
+                "search": f"{own}?q={size}-{run.suite_version.count - 1}",
+                "search for nothing": f"{own}?q=zzzz",
+                "result": f"{own}results/{last}/",
+                "comparison": f"{own}compare/?against={others[size].pk}",
+                "dashboard": f"/evals/dashboard/?suite={run.suite_version.suite_id}",
+                "suite": f"/evals/suites/{run.suite_version.suite_id}/",
+                "suite version": run.suite_version.get_absolute_url(),
+                "REST run": rest,
+                "REST results": f"{rest}/results?after={self.middle_of(run)}",
+                "REST errors": f"{rest}/results?state=error&after={self.middle_of(run)}",
+                "REST slices": f"{rest}/slices?by=topic",
+            }.items():
+                found.setdefault(name, {})[size] = path
+        return {**found, "list of runs": {"": "/evals/runs/"}}
 
     def middle_of(self, run: Run) -> int:
         first = Result.objects.filter(run=run).order_by("pk").values_list("pk", flat=True)[0]
@@ -138,20 +191,3 @@ class World:
         """The place of a value of “topic” among the choices of the filter."""
         tags = RunSlice.objects.filter(run=run, dimension__startswith=TAG).order_by("dimension", "value")
         return list(tags.values_list("dimension", "value")).index((f"{TAG}topic", "topic-7"))
-
-
-def _case(suite: Suite, number: int) -> Case:
-    """Two of three cases share a source with some others; every one has a family and two tags."""
-    tags: dict[str, Any] = {"length": 128 << number % 5, "topic": f"topic-{number % 20}"}
-    return Case(
-        suite=suite,
-        key=f"{suite.slug}-{number}",
-        digest=f"{number:064x}",
-        family=f"family-{number % 12}",
-        source=f"source-{number // 30}" if number % 3 else "",
-        tags=tags,
-        task={
-            "id": f"{suite.slug}-{number}",
-            "messages": [{"role": "user", "content": "What is the total?"}],
-        },
-    )

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from apps.evals.adding_up import stored_cases
 from apps.evals.dimensions import FAMILY, TAG
-from apps.evals.models import Run, RunSlice
+from apps.evals.models import Run, RunSlice, Suite
 from domain.figures import (
     Figures,
     MeanOfGroups,
@@ -112,6 +112,12 @@ def latency_rows(figures: Figures) -> list[LatencyRow]:
 def family_rows(run: Run) -> list[SliceRow]:
     """The families of a run by name; none where there are too many to list."""
     return _rows(run, FAMILY)
+
+
+def families_run(suite: Suite) -> list[str]:
+    """Families by name that runs of the suite are added up by: asked of the sums, not of the cases."""
+    rows = RunSlice.objects.filter(run__suite_version__suite=suite, dimension=FAMILY)
+    return list(rows.order_by("value").values_list("value", flat=True).distinct())
 
 
 def slice_rows(run: Run, tag: str) -> list[SliceRow]:

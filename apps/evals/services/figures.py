@@ -15,6 +15,7 @@ from apps.evals.models import Run, RunCluster, RunSlice
 from domain.tally import COUNTS, Part, Rollup, Tally
 
 _MARK = "\x1f"
+_HELD_PARTS = 500  # sums that are held in memory before they are written
 _STORED = (*COUNTS, "sketches", "cases")
 
 
@@ -28,6 +29,41 @@ def figures_begin(run: Run) -> None:
 def figures_apply(run: Run, rollup: Rollup) -> None:
     """Add a change to the stored sums. The caller holds the lock of the run."""
     _move_clusters(run, rollup)
+    _add_slices(run, rollup)
+
+
+def run_refigure(*, run: Run) -> None:
+    """Build the sums of a run anew from its results, a few thousand of them at a time.
+
+    What is held is the sums of some hundred parts and one chunk, however many results there are.
+    """
+    with transaction.atomic():
+        locked = Run.objects.select_for_update().get(pk=run.pk)
+        RunSlice.objects.filter(run=locked).delete()
+        RunCluster.objects.filter(run=locked).delete()
+        figures_begin(locked)
+        rollup = Rollup()
+        for cases in _chunks(stored_cases([locked])):
+            for stored in cases:
+                rollup.change(stored.case, {}, stored.samples)
+            _move_clusters(locked, rollup)
+            rollup.sources.clear()
+            if len(rollup.tallies) > _HELD_PARTS:
+                _add_slices(locked, rollup)
+                rollup = Rollup()
+        _add_slices(locked, rollup)
+
+
+def runs_refigure_missing(*, limit: int = 5) -> int:
+    """Give sums to runs from before there were any; returns how many got them."""
+    whole = RunSlice.objects.filter(run=OuterRef("pk"), dimension="", value="")
+    runs = Run.objects.filter(~Exists(whole)).order_by("-pk")[:limit]
+    for run in runs:
+        run_refigure(run=run)
+    return len(runs)
+
+
+def _add_slices(run: Run, rollup: Rollup) -> None:
     known = {(row.dimension, row.value): Tally.of_row(vars(row)) for row in _slices(run, rollup.tallies)}
     rows = []
     for (dimension, value), change in rollup.tallies.items():
@@ -41,29 +77,6 @@ def figures_apply(run: Run, rollup: Rollup) -> None:
         update_fields=_STORED,
         batch_size=200,
     )
-
-
-def run_refigure(*, run: Run) -> None:
-    """Build the sums of a run anew from its results, a few thousand of them at a time."""
-    with transaction.atomic():
-        locked = Run.objects.select_for_update().get(pk=run.pk)
-        RunSlice.objects.filter(run=locked).delete()
-        RunCluster.objects.filter(run=locked).delete()
-        figures_begin(locked)
-        for cases in _chunks(stored_cases([locked])):
-            rollup = Rollup()
-            for stored in cases:
-                rollup.change(stored.case, {}, stored.samples)
-            figures_apply(locked, rollup)
-
-
-def runs_refigure_missing(*, limit: int = 5) -> int:
-    """Give sums to runs from before there were any; returns how many got them."""
-    whole = RunSlice.objects.filter(run=OuterRef("pk"), dimension="", value="")
-    runs = Run.objects.filter(~Exists(whole)).order_by("-pk")[:limit]
-    for run in runs:
-        run_refigure(run=run)
-    return len(runs)
 
 
 def _slices(run: Run, parts: Iterable[Part]) -> list[RunSlice]:

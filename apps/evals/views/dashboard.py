@@ -44,8 +44,7 @@ class DashboardFilters(forms.Form):
         if self.chosen is not None and given != str(self.chosen.pk):
             self.data = {**dict(data.items()), "suite": str(self.chosen.pk)}
         self.fields["suite"].choices = [(pk, suite.name) for pk, suite in self.suites.items()]  # type: ignore[attr-defined]
-        version = self.chosen.versions.first() if self.chosen else None
-        families = selectors.families_of(version) if version else []
+        families = selectors.families_run(self.chosen) if self.chosen else []
         self.fields["family"].choices = [("", "All families"), *((name, name) for name in families)]  # type: ignore[attr-defined]
 
     def found(self) -> Dashboard | None:
