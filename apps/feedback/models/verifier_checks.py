@@ -7,7 +7,8 @@ from django.db.models import Q
 from django.urls import reverse
 
 from apps.core.models import Project
-from apps.feedback.models import FailureCase, Verifier
+from apps.feedback.models.cases import FailureCase
+from apps.feedback.models.verifiers import Verifier
 
 
 class VerifierTrial(models.Model):
