@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
+from django.http import HttpResponse
 from ninja import Field, Router, Schema
 
 from apps.core.api import ApiRequest, ErrorOut, get_or_404
@@ -168,11 +169,49 @@ class CapturedOut(Schema):
     captured: int
 
 
-@router.post("/runs/{run_id}/capture-failures", response={200: CapturedOut, 409: ErrorOut})
-def run_capture_failures(request: ApiRequest, run_id: int) -> Any:
-    """Every failed result becomes a capture, once. Errors are not failures."""
+class CaptureOut(Schema):
+    """``state`` is that of the unit of work (pending, sent, running, done, failed, cancelled); ``done`` of
+    ``total`` failed results were looked at."""
+
+    state: str
+    done: int
+    total: int
+    error: str
+
+
+@router.post("/runs/{run_id}/capture-failures", response={200: CapturedOut, 202: CaptureOut, 409: ErrorOut})
+def run_capture_failures(request: ApiRequest, response: HttpResponse, run_id: int) -> Any:
+    """Every failed result becomes a capture, once. Errors are not failures.
+
+    More than 200 are captured by a worker: 202, and ``Location`` says where to ask how far it is.
+    """
     request.auth.require("evals")
-    return {"captured": services.results_capture(run=_run(request, run_id), by=request.auth)}
+    run = _run(request, run_id)
+    count = services.results_capture(run=run, by=request.auth)
+    if count is None:
+        response["Location"] = f"/api/v1/runs/{run.pk}/capture-failures"
+        return 202, _capture_out(run)
+    return 200, {"captured": count}
+
+
+@router.get("/runs/{run_id}/capture-failures", response={200: CaptureOut, 404: ErrorOut})
+def run_capture(request: ApiRequest, run_id: int) -> Any:
+    """How far a worker is with the failures of a run."""
+    request.auth.require("read")
+    return _capture_out(_run(request, run_id))
+
+
+def _capture_out(run: Run) -> dict[str, Any]:
+    unit = selectors.capture_unit(run)
+    if unit is None:
+        raise Refused("No worker captures failures of this run.", code="not_found", status=404)
+    told = unit.progress
+    return {
+        "state": unit.state,
+        "done": told.get("done", 0),
+        "total": told.get("total", 0),
+        "error": unit.error,
+    }
 
 
 class SliceOut(Schema):

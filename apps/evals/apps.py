@@ -10,7 +10,7 @@ class EvalsConfig(AppConfig):
         from apps.core import registries
         from apps.evals import panels
         from apps.evals.selectors.gates import gates_required
-        from apps.evals.services import import_units
+        from apps.evals.services import captures, import_units
         from apps.evals.services.batches import eval_batch_failed, eval_batch_finished, eval_batch_is_held
         from apps.evals.services.probes import probes_hear
         from apps.evals.services.runs import eval_batch_renewed
@@ -26,6 +26,10 @@ class EvalsConfig(AppConfig):
             failed=import_units.suite_import_failed,
         )
         registries.unit_runners[import_units.UNIT] = import_units.suite_import_work
+        registries.unit_handlers[captures.UNIT] = registries.UnitHandler(
+            finished=captures.results_capture_finished, failed=captures.results_capture_failed
+        )
+        registries.unit_runners[captures.UNIT] = captures.results_capture_work
         registries.nav_counts["evals"] = panels.nav_count
         registries.personal_tasks.append(registries.PersonalTask(panels.waiting_rows))
         registries.periodic_tasks.append(registries.PeriodicTask("evals.probes_tick", 30.0))

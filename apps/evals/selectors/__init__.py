@@ -8,6 +8,7 @@ from apps.evals.selectors.probes import probe_changes, probes_of
 from apps.evals.selectors.results import (
     COUNTED,
     ResultPage,
+    capture_unit,
     result_page,
     result_rows,
     siblings_of,
@@ -64,6 +65,7 @@ __all__ = [
     "ResultPage",
     "RunCard",
     "SliceRow",
+    "capture_unit",
     "case_rows",
     "comparable_runs",
     "families_mean",

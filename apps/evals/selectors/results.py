@@ -7,6 +7,7 @@ from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.fields.json import KeyTransform
 
+from apps.core.models import WorkUnit
 from apps.evals.dimensions import value_text
 from apps.evals.models import Case, Result, Run
 
@@ -65,6 +66,16 @@ def uncaptured_count(run: Run) -> int:
     """Failed results that are not captured yet; ``COUNTED`` + 1 stands for more than can be counted."""
     rows = Result.objects.filter(run=run, state=Result.State.FAILED, captured_at=None).order_by()
     return rows.values("pk")[: COUNTED + 1].count()
+
+
+def capture_owner(run: Run) -> str:
+    """Who units belong to that capture the failures of a run. Not the run: they are no part of it."""
+    return f"evals.capture:{run.pk}"
+
+
+def capture_unit(run: Run) -> WorkUnit | None:
+    """The newest unit that captures the failures of a run: open, failed or done."""
+    return WorkUnit.objects.filter(owner=capture_owner(run)).order_by("-pk").first()
 
 
 def _tagged(cases: QuerySet[Case], name: str, text: str) -> QuerySet[Case]:

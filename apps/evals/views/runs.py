@@ -107,6 +107,7 @@ def _measured(found: Run) -> dict[str, Any]:
     progress = selectors.run_progress(found, tally)
     families = selectors.family_rows(found)
     ended = found.state not in (Run.State.PENDING, Run.State.RUNNING, Run.State.PAUSED)
+    capture = selectors.capture_unit(found) if ended and summary.failed else None
     return {
         "run": found,
         "progress": progress,
@@ -123,6 +124,8 @@ def _measured(found: Run) -> dict[str, Any]:
         "families_mean": selectors.families_mean(families),
         "uncaptured": selectors.uncaptured_count(found) if ended and summary.failed else 0,
         "uncaptured_most": selectors.COUNTED,
+        "capture": capture,
+        "capturing": capture is not None and capture.state in ("pending", "sent", "running"),
         "ended": ended,
         "may": {action: may_act(action, found.state) for action in RUN_ACTIONS},
     }
@@ -204,12 +207,13 @@ def run_retry_errors(request: PageRequest, pk: int) -> HttpResponse:
 def run_capture(request: PageRequest, pk: int) -> HttpResponse:
     found = _run(request, pk)
     count = services.results_capture(run=found, by=request.actor)
-    messages.success(
-        request,
-        f"{count:,} failed {'result is' if count == 1 else 'results are'} on the way to Failures."
-        if count
-        else "Every failed result was captured before.",
-    )
+    if count is not None:
+        messages.success(
+            request,
+            f"{count:,} failed {'result is' if count == 1 else 'results are'} on the way to Failures."
+            if count
+            else "Every failed result was captured before.",
+        )
     return redirect(found)
 
 
