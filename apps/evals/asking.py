@@ -5,6 +5,8 @@ replaces the very model name that a probe wants to see. Its name is resolved onc
 redirects are not followed. A rate limit is waited for within the listener's patience.
 """
 
+import math
+import time
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +21,10 @@ from domain.drift import sample_of
 from domain.storable import storable
 
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
+WHOLE_S = 60.0  # from sending a question to the end of its answer: a server may drip for ever
+MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_TEXT, MAX_TOKEN_TEXT = 4000, 100
+_MOST_TOKENS = 2**24  # of one question; a round adds up a thousand of them
 
 
 class CannotAsk(Exception):
@@ -92,6 +97,7 @@ class Listener:
         self._addresses: list[str] = []
         self._headers = {"Authorization": f"Bearer {key}"} if key else {}
         self.dialect, self.tally, self.patience = DEFAULT, Tally(), Patience(patience_s)
+        self.end_s = math.inf  # monotonic; nothing is asked after it
 
     def __enter__(self) -> Self:
         self._http = httpx.Client(headers=self._headers, timeout=TIMEOUT, trust_env=False)
@@ -132,7 +138,7 @@ class Listener:
             token = str(choice["message"].get("content") or "")[:MAX_TOKEN_TEXT]
             told = (choice.get("logprobs") or {}).get("content") or []
             entries = [(_name(row), float(row["logprob"])) for row in told[0]["top_logprobs"]] if told else []
-        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError, OverflowError):
             raise CannotAsk("It answers, but not like an OpenAI-compatible endpoint.") from None
         return First(token, sample_of(entries))
 
@@ -145,7 +151,7 @@ class Listener:
         }
         answer = self._post("/tokenize", body)
         count, room = answer.get("count"), answer.get("max_model_len")
-        if not isinstance(count, int):
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise CannotAsk("It does not count tokens: “/tokenize” does not answer as vLLM's does.")
         return Tokens(count, room if isinstance(room, int) else None)
 
@@ -156,6 +162,8 @@ class Listener:
 
     def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         for attempt in range(20):
+            if time.monotonic() >= self.end_s:
+                raise CannotAsk("It takes too long to answer everything that was to be asked.")
             self.tally.add_request()
             try:
                 answer = self._send(self._root + path, body)
@@ -178,7 +186,7 @@ class Listener:
     def _send(self, url: str, body: dict[str, Any]) -> httpx.Response:
         """POST; to an endpoint of someone else's only at the addresses that were looked at."""
         if not self._foreign:
-            return self._http.post(url, json=body)
+            return self._received(self._http.build_request("POST", url, json=body))
         target = httpx.URL(url)
         host = target.raw_host.decode()
         if not self._addresses:
@@ -190,11 +198,29 @@ class Listener:
             )
             request.extensions["sni_hostname"] = host
             try:
-                return self._http.send(request, follow_redirects=False)
+                return self._received(request)
             except httpx.ConnectError:
                 if address == self._addresses[-1]:
                     raise
         raise AssertionError("unreachable: there is at least one address")
+
+    def _received(self, request: httpx.Request) -> httpx.Response:
+        """The whole answer, of bounded size and time, as it was sent: packed, a little is a lot."""
+        end = time.monotonic() + WHOLE_S
+        request.headers["Accept-Encoding"] = "identity"
+        answer = self._http.send(request, follow_redirects=False, stream=True)
+        data = bytearray()
+        try:
+            for part in answer.iter_raw():
+                data += part
+                if len(data) > MAX_ANSWER_BYTES:
+                    raise CannotAsk("Its answer is far longer than was asked for.")
+                if time.monotonic() > end:
+                    raise CannotAsk("It did not answer in time.")
+        finally:
+            answer.close()
+        told = {name: answer.headers[name] for name in ("retry-after",) if name in answer.headers}
+        return httpx.Response(answer.status_code, headers=told, content=bytes(data))
 
 
 def _read(path: str, answer: httpx.Response) -> dict[str, Any]:
@@ -202,7 +228,7 @@ def _read(path: str, answer: httpx.Response) -> dict[str, Any]:
         raise CannotAsk(f"It answered “{path}” with status {answer.status_code}.", answer.status_code)
     try:
         value = storable(answer.json())
-    except ValueError:
+    except (ValueError, RecursionError):
         raise CannotAsk("It did not answer with JSON.") from None
     if not isinstance(value, dict):
         raise CannotAsk("It did not answer with a JSON object.")
@@ -212,7 +238,8 @@ def _read(path: str, answer: httpx.Response) -> dict[str, Any]:
 def _count(answer: dict[str, Any], name: str) -> int | None:
     usage = answer.get("usage")
     value = usage.get(name) if isinstance(usage, dict) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    known = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST_TOKENS
+    return value if known and isinstance(value, int) else None
 
 
 def _name(row: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from apps.evals.asking import CannotAsk, Listener
 
+_MOST_COUNTS = 60  # of one text; a handful is enough where counts are honest
 _SAMPLE = 150  # sentences of the longer text that an endpoint is asked about, about 2,000 tokens
 
 
@@ -51,15 +52,20 @@ def _estimating(model: Listener, make: Callable[[int], str], problem: CannotAsk)
 def sentences_for(length: int, make: Callable[[int], str], count: Callable[[str], int]) -> int:
     """The most sentences with which ``make`` takes at most ``length`` tokens. Raises TooShort.
 
-    A text with one sentence more takes at least as many tokens. Guesses by the tokens per sentence
-    seen so far, so a handful of counts is enough at any length.
+    A text with one sentence more takes at least as many tokens; raises CannotAsk where the counts deny
+    that. Guesses by the tokens per sentence seen so far, so a handful of counts is enough at any length.
     """
     base = count(make(0))
     if base > length:
         raise TooShort(base)
+    most = length - base + 1  # every sentence has some words, so it takes a token at least
     low, high = 0, None
     used, guess = base, max(1, (length - base) // 10)
-    while high is None or high - low > 1:
+    for _ in range(_MOST_COUNTS):
+        if high is not None and high - low <= 1:
+            break
+        if guess > most:
+            raise CannotAsk("It counts fewer tokens in a text than the text has sentences.")
         found = count(make(guess))
         if found <= length:
             low, used = guess, found
@@ -71,4 +77,6 @@ def sentences_for(length: int, make: Callable[[int], str], count: Callable[[str]
             guess = min(guess, high - 1)
             if guess <= low:
                 break
+    else:
+        raise CannotAsk("Its counts of tokens do not grow with the text.")
     return low

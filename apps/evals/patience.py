@@ -82,7 +82,7 @@ def _seconds(retry_after: str | None) -> float | None:
         return max(float(text), 0.05)
     try:
         when = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):  # a year that no calendar has
         return None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return max((when - datetime.now(UTC)).total_seconds(), 0.05)

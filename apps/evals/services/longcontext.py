@@ -4,6 +4,7 @@ Lengths are tokens as the target's own tokenizer counts them, so a cell means th
 that is asked. What is hidden, and asked for, is in ``domain.long_context``.
 """
 
+import time
 from collections.abc import Sequence
 
 from apps.core.errors import Refused
@@ -21,6 +22,7 @@ ANSWER_TOKENS = 16
 MAX_CELLS, MAX_CASES = 64, 512
 # Of all cases together: they are counted while somebody waits, and kept in the database.
 MAX_TOKENS = 8_000_000
+COUNT_WITHIN_S = 300.0
 _SHARES = (0.25, 0.5, 0.75, 1.0)
 DEPTHS = (0, 25, 50, 75, 100)
 
@@ -54,6 +56,7 @@ def context_suite_create(
     _check_sizes(lengths, depths, per_cell, len(asked))
     try:
         with Listener(version=version, edition_kind=edition_kind, deployment=deployment) as model:
+            model.end_s = time.monotonic() + COUNT_WITHIN_S
             counter = counter_of(model, lambda n: haystack(asked[0], "0", sentences=n, depth=0.0).prompt)
             least = max(counter.count(haystack(kind, "0", sentences=0, depth=0.0).prompt) for kind in asked)
             chosen = _lengths(lengths, least, counter.room)

@@ -4,7 +4,7 @@ A round holds one thread of the worker for at most ``ROUND_BOUND_S`` (``REFERENC
 the reference), and no more than ``MAX_AT_ONCE`` rounds are asked at the same time.
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -50,27 +50,29 @@ def probe_round(*, probe: Probe) -> ProbeRound | None:
     again with the next tick.
     """
     bound_s = ROUND_BOUND_S if probe.reference is not None else REFERENCE_BOUND_S
-    if not _claim(probe, bound_s):
+    until = _claim(probe, bound_s)
+    if until is None:
         return None
     try:
         why = _follow(probe)
         found = _ask(probe, why)
         return _write(probe, found)
-    finally:
-        Probe.objects.filter(pk=probe.pk).update(busy_until=None)
+    finally:  # a claim that ran out may be another round's by now
+        Probe.objects.filter(pk=probe.pk, busy_until=until).update(busy_until=None)
 
 
-def _claim(probe: Probe, bound_s: float) -> bool:
+def _claim(probe: Probe, bound_s: float) -> datetime | None:
+    """Until when this round holds the probe; None where it may not be asked now."""
     now = timezone.now()
     free = Q(busy_until=None) | Q(busy_until__lte=now)
     if Probe.objects.exclude(free).exclude(pk=probe.pk).count() >= MAX_AT_ONCE:
         Probe.objects.filter(pk=probe.pk).update(next_at=now)
-        return False
+        return None
     until = now + timedelta(seconds=bound_s + PATIENCE_S + 60)
     if not Probe.objects.filter(free, pk=probe.pk).update(busy_until=until):
-        return False
+        return None
     publish(project=probe.project, topic=probe.lineage_key, kind="ProbeRoundStarted")
-    return True
+    return until
 
 
 def _follow(probe: Probe) -> list[str]:

@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from apps.core.models import Alert, Event
 from apps.evals import selectors, services
+from apps.evals.asking import Listener
 from apps.evals.models import Probe, ProbeRound
 from apps.evals.panels import waiting_rows
 from apps.evals.probe_prompts import DEFAULT_PROMPTS
@@ -203,7 +204,7 @@ def test_a_round_costs_what_the_endpoint_charges(external):
 
 def test_an_answer_that_is_not_like_a_model_measures_nothing(probe, monkeypatch):
     monkeypatch.setattr(
-        httpx.Client, "post", lambda *a, **k: httpx.Response(200, json={"choices": [{"message": None}]})
+        Listener, "_received", lambda *a: httpx.Response(200, json={"choices": [{"message": None}]})
     )
 
     assert ask(probe).verdict == "unmeasured"
