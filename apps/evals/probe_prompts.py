@@ -1,5 +1,7 @@
 """The prompts that a probe asks unless it is given others: short, fixed, with short answers."""
 
+from collections.abc import Sequence
+
 DEFAULT_PROMPTS: tuple[str, ...] = (
     "Invoice INV-204\nTotal 118.40 EUR\nReturn the total as a number.",
     "Which is larger, 9.11 or 9.9? Answer with the number.",
@@ -32,3 +34,31 @@ SHORT_PROMPTS: tuple[str, ...] = (
     *("A or B", "odd or even", "up or down", "pick a card", "any number", "one word", "a name", "a city"),
     *("a fruit", "cat or dog"),
 )
+
+# Candidates for border inputs: they leave the choice to the model, so that two first words are often
+# about as likely, and have enough words for a small change of the model to move them.
+_PAIRS: tuple[tuple[str, str], ...] = (
+    *(("moon", "river"), ("lamp", "paper"), ("stone", "rain"), ("apple", "cheese"), ("north", "south")),
+    *(("table", "window"), ("salt", "honey"), ("music", "silence"), ("iron", "glass"), ("winter", "summer")),
+    *(("horse", "eagle"), ("bridge", "tunnel"), ("letter", "parcel"), ("king", "judge"), ("tea", "water")),
+    *(("gold", "copper"), ("forest", "desert"), ("bread", "soup"), ("key", "ladder"), ("train", "boat")),
+    *(("red", "green"), ("doctor", "baker"), ("circle", "square"), ("candle", "mirror"), ("cloud", "hill")),
+    *(("pencil", "hammer"), ("piano", "drum"), ("cat", "dog"), ("island", "valley"), ("invoice", "receipt")),
+    *(("morning", "evening"), ("spoon", "knife"), ("wool", "silk"), ("garden", "kitchen"), ("seven", "four")),
+    *(("engine", "wheel"), ("price", "weight"), ("whale", "shark"), ("coat", "hat"), ("street", "square")),
+    *(("pepper", "sugar"), ("clock", "calendar"), ("fire", "ice"), ("tower", "castle"), ("pilot", "sailor")),
+    *(("feather", "leaf"), ("story", "poem"), ("left", "right"), ("lemon", "cherry"), ("bank", "market")),
+)
+_OPEN: tuple[str, ...] = (
+    "Choose one word: {} or {}.",
+    "Write one sentence about {} and {}.",
+    "Name something that goes with “{}” and “{}”.",
+    "Which do you like better, {} or {}? Answer with one word.",
+    "Finish the sentence: between the {} and the {}",
+)
+
+
+def border_candidates(prompts: Sequence[str]) -> list[str]:
+    """Prompts to look for border inputs among: kinds in turn, then ``prompts`` and the short ones."""
+    made = [kind.format(*pair) for pair in _PAIRS for kind in _OPEN]
+    return list(dict.fromkeys([*made, *prompts, *SHORT_PROMPTS]))

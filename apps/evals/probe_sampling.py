@@ -1,17 +1,18 @@
 """What a probe asks, when its reference is taken and in a round. Knows the target only as a ``Listener``.
 
-A round is 20 answers and 24 first tokens with log-probabilities, or 50 border samples where the target
-shows none: 44 or 70 requests. A reference is several passes of the same, and what it takes to choose prompts.
+A round is 20 answers and 24 first tokens with log-probabilities, or 80 border samples where the target
+shows none: 44 or 100 requests. A reference is several passes of the same, and what it takes to choose
+prompts; border inputs are in ``probe_border``.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from apps.evals.asking import Asked, CannotAsk, First, Listener
+from apps.evals.asking import Asked, CannotAsk, Listener
 from apps.evals.dialect import REFUSALS, TOP_CHOICES, Dialect, variants
+from apps.evals.probe_border import border_part, counts_of, in_turn
 from apps.evals.probe_prompts import SHORT_PROMPTS
 from apps.evals.volley import Volley
 from domain.drift import (
@@ -21,18 +22,12 @@ from domain.drift import (
     identity_reference,
     informative_prompts,
     logprobs_reference,
-    mixed_prompts,
 )
 
 PASSES = 3
 LOGPROB_PROMPTS, LOGPROB_EACH = 8, 3
 LOGPROB_PASSES = 2  # one request at a time, and as many together
-BORDER_PROMPTS, BORDER_EACH, BORDER_PASSES = 5, 10, 4
-FEWEST_BORDER = 3
-# Low first: near a tie a change of the logits by a few temperatures turns an answer over, but the lower
-# the temperature the fewer prompts are near one.
-BORDER_TEMPERATURES = (0.05, 0.3, 1.0)
-SEARCH_SAMPLES, NARROW_PROMPTS, NARROW_SAMPLES = 3, 10, 8
+NO_LOGPROBS = "It shows no log-probabilities, so first tokens of border inputs stand in for them."
 
 
 class Taken(NamedTuple):
@@ -53,7 +48,7 @@ def take_round(model: Listener, reference: Mapping[str, Any], volley: Volley) ->
         samples = _samples(model, tracked["prompts"], tracked["each"], volley)
     if reference.get("border"):
         border = reference["border"]
-        counts = _counts(model, border["prompts"], border["each"], border["temperature"], volley)
+        counts = counts_of(model, border["prompts"], border["each"], border["temperature"], volley)
     return Round(answers, samples, counts)
 
 
@@ -86,14 +81,10 @@ def take_reference(
     if model.dialect.top and reference["logprobs"] is None:
         return Taken(None, volley.problem or "Not every log-probability came.")
     if not model.dialect.top:
-        reference["notes"].append("It shows no log-probabilities; border inputs stand in for them.")
-        reference["border"] = _border_part(model, prompts, volley)
+        border = border_part(model, prompts, volley)
         if volley.over:
             return Taken(None, volley.problem)
-        if reference["border"] is None:
-            reference["notes"].append(
-                "No prompts near a coin flip were found, so only its short answers are compared."
-            )
+        reference["border"], reference["notes"] = border.part, [NO_LOGPROBS, *border.notes]
     if not model.dialect.temperature:
         reference["notes"].append("It refuses a temperature, so its answers are drawn at its own.")
     return Taken(reference, "")
@@ -173,45 +164,5 @@ def _samples(
 ) -> list[list[dict[str, float]]]:
     """``each`` samples of every prompt, prompts in turn so that they share what a moment brings."""
     question = partial(model.first_token, top=model.dialect.top)
-    asked = _in_turn(prompts, each, question, volley, one_by_one=one_by_one)
+    asked = in_turn(prompts, each, question, volley, one_by_one=one_by_one)
     return [[first.sample for first in row if first.sample is not None] for row in asked]
-
-
-def _border_part(model: Listener, prompts: Sequence[str], volley: Volley) -> dict[str, Any] | None:
-    """Border inputs and their counts from fresh samples: those that chose them are biased to balance."""
-    candidates = candidates_of(prompts)
-    for temperature in BORDER_TEMPERATURES if model.dialect.temperature else (1.0,):
-        found = _counts(model, candidates, SEARCH_SAMPLES, temperature, volley)
-        mixed = mixed_prompts(dict(zip(candidates, found, strict=True)), NARROW_PROMPTS)
-        narrowed = _counts(model, mixed, NARROW_SAMPLES, temperature, volley)
-        chosen = mixed_prompts(dict(zip(mixed, narrowed, strict=True)), BORDER_PROMPTS)
-        if len(chosen) >= FEWEST_BORDER or volley.over:
-            break
-    if len(chosen) < FEWEST_BORDER:
-        return None
-    counts = _counts(model, chosen, BORDER_EACH * BORDER_PASSES, temperature, volley)
-    return {"prompts": chosen, "counts": counts, "each": BORDER_EACH, "temperature": temperature}
-
-
-def _counts(
-    model: Listener, prompts: Sequence[str], each: int, temperature: float, volley: Volley
-) -> list[dict[str, int]]:
-    asked = _in_turn(prompts, each, partial(model.first_token, temperature=temperature), volley)
-    return [dict(Counter(first.token for first in row)) for row in asked]
-
-
-def _in_turn(
-    prompts: Sequence[str],
-    each: int,
-    question: Callable[[str], First],
-    volley: Volley,
-    *,
-    one_by_one: bool = False,
-) -> list[list[First]]:
-    order = [index for _ in range(each) for index in range(len(prompts))]
-    answers = volley.ask([partial(question, prompts[index]) for index in order], one_by_one=one_by_one)
-    rows: list[list[First]] = [[] for _ in prompts]
-    for index, answer in zip(order, answers, strict=True):
-        if answer is not None:
-            rows[index].append(answer)
-    return rows

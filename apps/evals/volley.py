@@ -18,13 +18,16 @@ class Volley:
     """``ask`` as often as there is something to ask. ``problem`` is the last failure, in words.
 
     At most ``bound_s`` seconds after it was made nothing more is asked. ``per_minute`` paces requests.
+    ``parallel`` questions run at the same time.
     """
 
     def __init__(self, *, bound_s: float, parallel: int = PARALLEL, per_minute: int | None = None) -> None:
         self.problem, self.over = "", False
         self.refused = False  # the last failure was a refusal of the question, not of any
-        self._end_s = time.monotonic() + bound_s
-        self._parallel = max(1, min(parallel, PARALLEL))
+        self._start_s = time.monotonic()
+        self._end_s = self._start_s + bound_s
+        self._answered = 0
+        self.per_minute, self.parallel = per_minute, max(1, min(parallel, PARALLEL))
         self._gap_s = 60.0 / per_minute if per_minute else 0.0
         self._next_s = 0.0
         self._silent = 0
@@ -41,10 +44,17 @@ class Volley:
         else:
             self.over = self.over or bool(questions)
         rest = questions[len(answers) :]
-        if one_by_one or self._parallel == 1 or self.over or not rest:
+        if one_by_one or self.parallel == 1 or self.over or not rest:
             return [*answers, *(self._one(question) for question in rest)]
-        with ThreadPoolExecutor(self._parallel, thread_name_prefix="probe") as pool:
+        with ThreadPoolExecutor(self.parallel, thread_name_prefix="probe") as pool:
             return [*answers, *pool.map(self._one, rest)]
+
+    def room(self) -> int:
+        """How many more answers would come in time, at the rate of those so far."""
+        now = time.monotonic()
+        left_s = max(0.0, self._end_s - now)
+        found = left_s * self._answered / max(1e-3, now - self._start_s)
+        return int(found if self.per_minute is None else min(found, left_s * self.per_minute / 60))
 
     def _one(self, question: Callable[[], T]) -> T | None:
         if not self._may_ask():
@@ -55,10 +65,11 @@ class Volley:
             with self._lock:
                 self.problem, self.refused = str(error), error.status in REFUSALS
                 self._silent += 1
-                self.over = self.over or self._silent >= GIVE_UP_AFTER * self._parallel
+                self.over = self.over or self._silent >= GIVE_UP_AFTER * self.parallel
             return None
         with self._lock:
             self._silent = 0
+            self._answered += 1
         return answer
 
     def _may_ask(self) -> bool:

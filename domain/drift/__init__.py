@@ -7,7 +7,7 @@ temperature 0 (``answers``). ``verdicts`` reads a round and says what two rounds
 """
 
 from domain.drift.answers import Answer, answers_reference, answers_signal
-from domain.drift.border import border_signal, mixed_prompts
+from domain.drift.border import border_reference, border_signal, mixed_prompts, steadiest
 from domain.drift.false_alarms import alarms_in
 from domain.drift.identity import identity_reference, identity_signal
 from domain.drift.logprobs import (
@@ -33,6 +33,7 @@ __all__ = [
     "alarms_in",
     "answers_reference",
     "answers_signal",
+    "border_reference",
     "border_signal",
     "identity_reference",
     "identity_signal",
@@ -42,4 +43,5 @@ __all__ = [
     "mixed_prompts",
     "read_round",
     "sample_of",
+    "steadiest",
 ]

@@ -6,12 +6,16 @@ the logits by a few T turns the answer over. Prompts near a tie are found by ask
 times and keeping those that answered in more than one way.
 
 A round's counts are compared with the reference's by a permutation test that shuffles answers between the
-two within each prompt; the statistic is the log-likelihood ratio G summed over prompts. Deviations from
-the paper: it compares mean total variation with a trailing baseline alone; here a round must differ by
-the test and, once there are enough unchanged rounds, from their trailing spread as well, since jitter
-between rounds is not what shuffling within one pool of answers knows.
+two within each prompt; the statistic is the log-likelihood ratio G summed over prompts. Shuffling knows
+the noise of drawing answers, but not that of serving, by which the same request computed beside others
+has slightly other logits. Two things are done about that. The reference is taken in passes of a round's
+size, some asked one by one, the others together; prompts on which these two disagree most are left out
+(``steadiest``). And G is divided by how much larger it is in unchanged rounds than in their shuffles, if
+it is (quasi-likelihood): at first in the reference's passes, each against the others, then in the rounds
+since. Deviation from the paper: it compares mean total variation with a trailing baseline alone.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -21,8 +25,9 @@ from domain.drift.signal import ALPHA, MIN_MEASURED, WINDOW, Signal, unmeasured
 
 NAME = "border"
 PERMUTATIONS = 9_999
-TRAIL_FROM, TRAIL_SIGMAS = 8, 5.0
+TRAIL_FROM = 8  # unchanged passes or rounds before their spread is believed
 Counts = Mapping[str, int]  # first token as text → how often
+Pass = Sequence[Counts]  # by prompt
 
 
 def balance(counts: Counts) -> float:
@@ -37,6 +42,21 @@ def mixed_prompts(counts: Mapping[str, Counts], most: int) -> list[str]:
     return sorted(mixed, key=lambda prompt: -balance(counts[prompt]))[:most]
 
 
+def steadiest(alone: Sequence[Pass], together: Sequence[Pass], most: int) -> list[int]:
+    """Indexes of the at most ``most`` prompts that answer alike alone and beside others, in order."""
+    apart = [_g_of(before, now) for before, now in zip(_pooled(alone), _pooled(together), strict=True)]
+    return sorted(sorted(range(len(apart)), key=lambda index: apart[index])[:most])
+
+
+def border_reference(prompts: Sequence[str], passes: Sequence[Pass]) -> dict[str, Any]:
+    """From at least two passes. ``null`` holds G of every pass against the others."""
+    null = []
+    for index, now in enumerate(passes):
+        others = _pooled([one for other, one in enumerate(passes) if other != index])
+        null.append(sum(_g_of(before, found) for before, found in zip(others, now, strict=True)))
+    return {"prompts": list(prompts), "counts": _pooled(passes), "null": null}
+
+
 def border_signal(
     reference: Mapping[str, Any], counts: Sequence[Counts], trail: Sequence[float], rng: np.random.Generator
 ) -> Signal:
@@ -48,8 +68,8 @@ def border_signal(
     if n < MIN_MEASURED * asked or sum(bool(found) for found in counts) < MIN_MEASURED * len(known):
         return unmeasured(NAME, f"Only {n} of {asked} border requests were answered.", n)
     pairs = [(before, now) for before, now in zip(known, counts, strict=True) if now]
-    g, p = permutation_test(pairs, rng)
-    flagged = p <= ALPHA and g > trailing(trail)
+    g, p = permutation_test(pairs, rng, calm=[*reference.get("null", ()), *trail])
+    flagged = p <= ALPHA
     reasons = []
     if flagged:
         reasons.append(
@@ -67,26 +87,44 @@ def border_signal(
     )
 
 
-def permutation_test(pairs: Sequence[tuple[Counts, Counts]], rng: np.random.Generator) -> tuple[float, float]:
-    """(G, p): p is the share of shuffles, the observed one among them, with at least this G."""
+def permutation_test(
+    pairs: Sequence[tuple[Counts, Counts]], rng: np.random.Generator, *, calm: Sequence[float] = ()
+) -> tuple[float, float]:
+    """(G, p): p is the share of shuffles, the observed one among them, with at least this G, after G was
+    divided by the excess of ``calm``, the G of unchanged rounds, over the shuffles."""
     observed, shuffled = 0.0, np.zeros(PERMUTATIONS)
     for before, now in pairs:
-        tokens = sorted({*before, *now})
-        pool = np.array([before.get(token, 0) + now.get(token, 0) for token in tokens])
-        seen = np.array([now.get(token, 0) for token in tokens])
+        pool, seen = _tables(before, now)
         observed += float(_g(pool, seen[None])[0])
         drawn = rng.multivariate_hypergeometric(pool, int(seen.sum()), size=PERMUTATIONS, method="marginals")
         shuffled += _g(pool, drawn)
-    at_least = int(np.sum(shuffled >= observed - 1e-9))
+    at_least = int(np.sum(shuffled >= observed / excess(calm, shuffled) - 1e-9))
     return observed, (1 + at_least) / (1 + PERMUTATIONS)
 
 
-def trailing(trail: Sequence[float]) -> float:
-    """What the statistic must exceed besides: mean plus deviations of unchanged rounds, if enough of them."""
-    window = np.asarray(trail[-WINDOW:], dtype=float)
-    if len(window) < TRAIL_FROM:
-        return 0.0
-    return float(window.mean() + TRAIL_SIGMAS * window.std(ddof=1))
+def excess(calm: Sequence[float], shuffled: np.ndarray) -> float:
+    """How many times larger G is in unchanged rounds than in shuffles, at least 1; 1 for too few rounds."""
+    window = calm[-WINDOW:]
+    expected = float(shuffled.mean())
+    if len(window) < TRAIL_FROM or expected == 0.0:
+        return 1.0
+    return max(1.0, float(np.mean(window)) / expected)
+
+
+def _pooled(passes: Sequence[Pass]) -> list[dict[str, int]]:
+    return [dict(sum((Counter(one[index]) for one in passes), Counter())) for index in range(len(passes[0]))]
+
+
+def _tables(before: Counts, now: Counts) -> tuple[np.ndarray, np.ndarray]:
+    """(both together, ``now``) over the tokens of either: [K] each."""
+    tokens = sorted({*before, *now})
+    seen = np.array([now.get(token, 0) for token in tokens])
+    return np.array([before.get(token, 0) for token in tokens]) + seen, seen
+
+
+def _g_of(before: Counts, now: Counts) -> float:
+    pool, seen = _tables(before, now)
+    return float(_g(pool, seen[None])[0])
 
 
 def _g(pool: np.ndarray, now: np.ndarray) -> np.ndarray:

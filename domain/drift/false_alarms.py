@@ -10,10 +10,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import beta
 
+from domain.drift.signal import ALPHA
 from domain.drift.verdicts import IN_A_ROW, Reading, Round, read_round
 
 ROUNDS_PER_DAY, DAYS = 4, 90
+DAY_S = 86_400
 
 
 class Quarter(NamedTuple):
@@ -22,6 +25,17 @@ class Quarter(NamedTuple):
     rounds: int
     flags: int
     alarms: int
+
+
+def most_alarms(every_s: float, tests: int) -> float:
+    """Expected alarms in 90 days are at most this, if each of ``tests`` flags an unchanged round in at
+    most ``ALPHA`` of cases: an alarm takes two flags, and expectations add up without independence."""
+    return DAYS * DAY_S / every_s * tests * ALPHA / IN_A_ROW
+
+
+def upper_rate(events: int, n: int, *, confidence: float = 0.95) -> float:
+    """One-sided Clopper-Pearson bound on a rate, ``events`` of ``n`` seen; 0 of n gives about 3/n."""
+    return 1.0 if events >= n else float(beta.ppf(confidence, events + 1, n - events))
 
 
 def alarms_in(verdicts: Sequence[str]) -> int:

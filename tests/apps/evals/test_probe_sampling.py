@@ -13,6 +13,7 @@ import pytest
 from apps.evals.asking import CannotAsk, Listener
 from apps.evals.dialect import Dialect
 from apps.evals.patience import Patience, wait_asked
+from apps.evals.probe_border import border_part, measured, sizes_for
 from apps.evals.probe_prompts import DEFAULT_PROMPTS, SHORT_PROMPTS
 from apps.evals.probe_sampling import requests_of, take_reference, take_round
 from apps.evals.volley import Volley
@@ -91,7 +92,7 @@ def test_an_endpoint_that_refuses_logprobs_is_watched_by_border_inputs_and_says_
     assert reference["logprobs"] is None
     assert reference["border"]["temperature"] == 0.05
     assert set(reference["border"]["prompts"]) <= set(PROMPTS[:5])
-    assert all(sum(counts.values()) == 40 for counts in reference["border"]["counts"])
+    assert all(sum(counts.values()) == 8 * 80 // 5 for counts in reference["border"]["counts"])
     assert "shows no log-probabilities" in reference["notes"][0]
 
 
@@ -106,7 +107,9 @@ def test_border_inputs_are_looked_for_at_higher_temperatures_where_low_ones_have
     fake.refuse = refuse
     fake.answer = lambda prompt: flips(prompt) if hot.now else "sure"
 
-    assert taken(model)["border"]["temperature"] == 1.0
+    reference = taken(model)
+    assert reference["border"]["temperature"] == 1.0
+    assert "only large changes show" in reference["notes"][1]
 
 
 def test_an_endpoint_that_never_varies_has_answers_only_and_says_so(fake, model):
@@ -128,7 +131,7 @@ def test_border_rounds_tell_a_changed_split_from_an_unchanged_one(fake, model, r
     moved = read_round(reference, take_round(model, reference, volley()), {}, rng)
 
     border = {signal.name: signal for signal in calm.signals}["border"]
-    assert (border.state, border.n) == ("unchanged", 10 * len(reference["border"]["prompts"]))
+    assert (border.state, border.n) == ("unchanged", 80)
     assert {signal.name: signal.state for signal in moved.signals}["border"] == "flagged"
 
 
@@ -141,6 +144,65 @@ def test_a_round_never_takes_more_than_100_requests(fake, model):
     take_round(model, reference, volley())
 
     assert model.tally.spent.requests - before == requests_of(reference) <= 100
+
+
+def test_prompts_whose_answer_depends_on_the_company_are_no_border_inputs(fake, model):
+    nine = [f"prompt {n}" for n in range(9)]
+    flips = coin_flips(nine)
+    asked = []
+
+    def answer(prompt):
+        asked.append(prompt)
+        alone = len(asked) > 6 * 9 * 10  # the passes that are asked together come first
+        return "alone" if prompt == nine[0] and alone else flips(prompt)
+
+    fake.answer = answer
+
+    part = measured(model, nine, 0.05, sizes_for(10_000, 80, 4), volley())
+
+    assert part["prompts"] == nine[1:]
+    assert len(part["null"]) == 8
+
+
+@pytest.mark.parametrize(
+    ("room", "narrowed", "passes"), [(10_000, 30, 8), (1_500, 20, 4), (400, 6, 2), (300, None, None)]
+)
+def test_a_reference_of_border_inputs_fits_into_what_a_limit_leaves(room, narrowed, passes):
+    sizes = sizes_for(room, 80, 4)
+
+    assert (sizes and sizes.narrowed) == narrowed
+    assert (sizes and sizes.alone + sizes.together) == passes
+    assert sizes is None or sizes.later < room
+
+
+@pytest.mark.parametrize("room", [300, 0])
+def test_an_endpoint_whose_limits_leave_no_room_is_watched_by_its_answers_and_says_so(fake, model, room):
+    class Tight(Volley):
+        def room(self):
+            return room
+
+    fake.logprobs = None
+    fake.answer = coin_flips(PROMPTS[:5])
+
+    found = take_reference(model, PROMPTS, Tight(bound_s=60.0))
+
+    assert found.problem == ""
+    assert found.reference["border"] is None
+    assert "no room for border inputs" in found.reference["notes"][1]
+
+
+def test_border_inputs_that_would_not_fit_into_a_round_are_not_looked_for(fake, model):
+    border = border_part(model, PROMPTS, volley(per_minute=12))
+
+    assert border.part is None
+    assert fake.asked == []
+
+
+def test_room_is_what_a_limit_per_minute_leaves(fake, model):
+    one = volley(per_minute=120)
+    one.ask([lambda: 1])
+
+    assert 100 <= one.room() <= 120
 
 
 def test_a_reference_is_not_taken_from_part_of_the_answers(fake, model):

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from domain.drift import border_signal, mixed_prompts
-from domain.drift.border import balance, permutation_test, trailing
+from domain.drift import border_reference, border_signal, mixed_prompts, steadiest
+from domain.drift.border import balance, excess, permutation_test
 
 REFERENCE = {"counts": [{"a": 20, "b": 20}] * 5, "each": 10}
 counts = st.dictionaries(st.sampled_from("abc"), st.integers(1, 15), min_size=1, max_size=3)
@@ -43,7 +43,29 @@ def test_what_unchanged_rounds_show_does_not_flag_later() -> None:
     loud = (60.0, 40.0, 55.0, 70.0, 50.0, 45.0, 65.0, 58.0)
 
     assert judged([{"a": 10}] * 5, loud) == "unchanged"
-    assert trailing(loud[:7]) == 0.0
+    assert judged([{"a": 10}] * 5, loud[:7]) == "flagged"
+
+
+def test_what_the_passes_of_the_reference_show_does_not_flag_from_the_first_round_on() -> None:
+    swaying = [[{"a": 10}] * 5, [{"b": 10}] * 5] * 4
+    known = {**border_reference(["p"] * 5, swaying), "each": 10}
+
+    assert known["counts"] == [{"a": 40, "b": 40}] * 5
+    assert border_signal(known, [{"a": 10}] * 5, (), np.random.default_rng(1)).state == "unchanged"
+
+
+def test_passes_that_agree_leave_the_statistic_as_it_is() -> None:
+    known = border_reference(["p"], [[{"a": 5, "b": 5}]] * 8)
+
+    assert known["null"] == [pytest.approx(0.0)] * 8
+    assert excess(known["null"], np.array([1.0])) == 1.0
+
+
+def test_prompts_that_answer_otherwise_beside_others_are_left_out() -> None:
+    flip, calm = {"a": 5, "b": 5}, {"a": 8, "b": 2}
+    alone, together = [[flip, {"a": 10}, calm]] * 2, [[flip, {"b": 10}, calm]] * 6
+
+    assert steadiest(alone, together, 2) == [0, 2]
 
 
 def test_balanced_prompts_come_first_and_certain_ones_not_at_all() -> None:
