@@ -101,6 +101,7 @@ def gate_decide(*, run: Run, by: Actor, baseline: Run | None = None) -> GateDeci
     known = run.gate_decisions.filter(digest=asked).first()
     outcome = None if known else judge(rules, gate_evidence(run, rules, baseline, missing))
     with transaction.atomic():
+        _check_unchanged(run, baseline)
         if outcome is None:
             assert known is not None
             decision = known
@@ -183,6 +184,15 @@ def _check_baseline(run: Run, baseline: Run) -> None:
         raise Refused("A run cannot be its own baseline.", code="same_run")
     if baseline.state != Run.State.DONE:
         raise Conflict(f"The baseline, run {baseline.pk}, has not finished.", code="baseline_not_done")
+
+
+def _check_unchanged(*runs: Run | None) -> None:
+    """What was read without a lock must still be so: a run may have been started again meanwhile, and then
+    its digest is of other results than its figures. Locks the runs."""
+    for run in sorted((row for row in runs if row is not None), key=lambda row: row.pk):
+        now = Run.objects.select_for_update().get(pk=run.pk)
+        if (now.state, now.finished_at, now.retries) != (run.state, run.finished_at, run.retries):
+            raise Conflict(f"Run {run.pk} was started again while it was judged.", code="run_not_ended")
 
 
 def _fresh(run: Run) -> Run:

@@ -108,6 +108,7 @@ def parse_sampling(values: dict[str, Any]) -> Sampling:
 def run_pause(*, run: Run, by: Actor) -> None:
     """Send nothing more. What is being asked is finished and kept; the rest waits to be resumed."""
     with transaction.atomic():
+        _lock_units(run)
         locked = _acted(run, "pause")
         clock_stop(locked)
         locked.save(update_fields=["state", "ran_s", "running_since"])
@@ -121,6 +122,7 @@ def run_pause(*, run: Run, by: Actor) -> None:
 def run_resume(*, run: Run, by: Actor) -> None:
     """Go on where the run was paused: nothing that is done is asked again."""
     with transaction.atomic():
+        _lock_units(run)
         locked = _acted(run, "resume")
         clock_start(locked, done=max(0, locked.total - locked.waiting))
         locked.save(update_fields=["state", "running_since", "done_before"])
@@ -189,7 +191,8 @@ def _acted(run: Run, action: str) -> Run:
 
 
 def _lock_units(run: Run) -> None:
-    """Before the run: a report locks its unit first, and two orders would wait for each other."""
+    """Before the run, whatever is done to both: a report locks its unit first, and two orders would wait
+    for each other."""
     units = WorkUnit.objects.filter(owner=run.lineage_key).open().select_for_update().order_by("pk")
     list(units.values_list("pk", flat=True))
 

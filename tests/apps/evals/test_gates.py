@@ -677,3 +677,23 @@ def test_rest_starts_a_release_in_spite_of_the_gate_with_a_reason(api, judged, c
 
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "gate_blocks")
     assert started.status_code == 201
+
+
+def test_a_run_that_was_started_again_while_it_was_judged_gets_no_decision(
+    suite, actor, start, finish, monkeypatch
+):
+    revise(suite, actor)
+    run = start()
+    finish(run, {"case-1": "error"})
+    judge = services.gates.judge
+
+    def slowly(rules, evidence):
+        services.run_retry_errors(run=run, by=actor)
+        return judge(rules, evidence)
+
+    monkeypatch.setattr(services.gates, "judge", slowly)
+    with pytest.raises(Conflict, match="started again while it was judged"):
+        services.gate_decide(run=run, by=actor)
+
+    assert not GateDecision.objects.exists()
+    assert not Evidence.objects.filter(kind="gate").exists()

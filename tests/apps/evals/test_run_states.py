@@ -3,6 +3,8 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.core.errors import Conflict, Refused
@@ -260,3 +262,18 @@ def test_a_run_of_another_project_is_not_found(start, api, project):
 
     assert api.post(f"/api/v1/runs/{run.pk}/pause").status_code == 404
     assert api.get(f"/api/v1/runs/{run.pk}/slices").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["pause", "resume", "cancel"])
+def test_every_action_locks_the_units_before_the_run_as_a_report_does(start, actor, action):
+    """Two orders would wait for each other, and the database would end one of them."""
+    run = start()
+    if action == "resume":
+        services.run_pause(run=run, by=actor)
+
+    with CaptureQueriesContext(connection) as queries:
+        getattr(services, f"run_{action}")(run=run, by=actor)
+
+    asked = [query["sql"] for query in queries if query["sql"].startswith("SELECT")]
+    assert 'FROM "core_workunit"' in asked[0]
+    assert 'FROM "evals_run"' in asked[1]
