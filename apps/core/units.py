@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
-from apps.core.dispatch import send_now
+from apps.core.dispatch import dispatch, send_now
 from apps.core.errors import Conflict
 from apps.core.events import publish
 from apps.core.models import Project, WorkUnit
@@ -78,7 +78,8 @@ class Plan(NamedTuple):
 def units_create(
     *, project: Project, kind: str, owner: str, queue: str, plans: Iterable[Plan], priority: int = 0
 ) -> None:
-    """``unit_create`` for many units of one owner, some hundreds at a time."""
+    """``unit_create`` for many units of one owner, some hundreds at a time. Those that have room are sent
+    at once, not at the next tick."""
     waiting = iter(plans)
     while chunk := list(islice(waiting, 500)):
         WorkUnit.objects.bulk_create(
@@ -96,6 +97,7 @@ def units_create(
             ],
             ignore_conflicts=True,
         )
+    dispatch("core.units_pump")
 
 
 def units_hold(*, owner: str) -> int:
@@ -105,21 +107,29 @@ def units_hold(*, owner: str) -> int:
 
 def units_release(*, owner: str) -> int:
     """Let the owner's held units be sent again; returns how many."""
-    return WorkUnit.objects.filter(owner=owner, state=WorkUnit.State.PENDING, not_before=HELD).update(
-        not_before=None
-    )
+    waiting = WorkUnit.objects.filter(owner=owner, state=WorkUnit.State.PENDING, not_before=HELD)
+    released = waiting.update(not_before=None)
+    dispatch("core.units_pump")
+    return released
 
 
 def units_pump() -> int:
     """Send pending units while their queue has room; returns how many were sent."""
     sent = 0
+    due = Q(not_before=None) | Q(not_before__lte=timezone.now())
+    due_units = WorkUnit.objects.filter(
+        due, queue__in=list(settings.WORKER_SLOTS), state=WorkUnit.State.PENDING
+    )
+    # Looked at first without a lock: every second nothing is waiting, and SQLite has one writer.
+    queues = set(due_units.order_by().values_list("queue", flat=True).distinct())
     for queue, slots in settings.WORKER_SLOTS.items():
+        if queue not in queues:
+            continue
         with transaction.atomic():
             free = room(slots, WorkUnit.objects.filter(queue=queue).in_flight().count())
             if not free:
                 continue
-            due = Q(not_before=None) | Q(not_before__lte=timezone.now())
-            pending = WorkUnit.objects.filter(due, queue=queue, state=WorkUnit.State.PENDING)
+            pending = due_units.filter(queue=queue)
             for unit in pending.select_for_update().order_by("-priority", "pk")[:free]:
                 unit.state, unit.attempt, unit.sent_at = WorkUnit.State.SENT, unit.attempt + 1, timezone.now()
                 unit.worker, unit.progress, unit.started_at, unit.heartbeat_at = "", {}, None, None

@@ -59,6 +59,38 @@ def test_at_most_two_units_per_slot_are_in_flight(
     assert [message[0] for message in sent_messages] == ["workers.run_unit"] * 2
 
 
+def test_what_is_planned_together_is_not_left_for_the_next_tick(
+    project: Project, sent_messages: list[Any], django_capture_on_commit_callbacks: Any
+) -> None:
+    message = EvalBatchResult(results_digest="0" * 64, counts={})
+    plans = [units.Plan(key=f"k{number}", message=message) for number in range(3)]
+
+    with django_capture_on_commit_callbacks(execute=True):
+        units.units_create(project=project, kind="test", owner="tests.thing:1", queue="eval", plans=plans)
+
+    assert sent_messages == [("core.units_pump", (), "web")]
+
+
+def test_what_is_released_is_not_left_for_the_next_tick(
+    project: Project, sent_messages: list[Any], django_capture_on_commit_callbacks: Any
+) -> None:
+    make_unit(project)
+    units.units_hold(owner="tests.thing:1")
+
+    with django_capture_on_commit_callbacks(execute=True):
+        units.units_release(owner="tests.thing:1")
+
+    assert sent_messages == [("core.units_pump", (), "web")]
+
+
+def test_a_tick_with_nothing_to_send_takes_no_lock(project: Project, django_assert_num_queries: Any) -> None:
+    make_unit(project)
+    units.units_hold(owner="tests.thing:1")
+
+    with django_assert_num_queries(1):
+        assert units.units_pump() == 0
+
+
 def test_higher_priority_is_sent_first(project: Project) -> None:
     make_unit(project, "low")
     make_unit(project, "low2")
