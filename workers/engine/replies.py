@@ -10,6 +10,10 @@ from typing import Any
 
 Json = dict[str, Any]
 
+# What a person could read, and more than the longest answer that can be asked for. Results are kept and
+# shown by the hundred.
+TEXT_LIMIT = 1_000_000
+
 # What reading JSON of another shape than the protocol's raises.
 WRONG_SHAPE = (AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError)
 
@@ -128,10 +132,13 @@ def chat_completion(
 ) -> ChatCompletion:
     """An answer from somebody else's server, as text and numbers that can be stored.
 
-    Raises TypeError where the shape is another: text that is no text, a call that is no object.
+    Raises TypeError where the shape is another: text that is no text, a call that is no object; and
+    EngineError where both together are longer than ``TEXT_LIMIT`` characters.
     """
     if not isinstance(text, str) or not all(isinstance(call, dict) for call in calls):
         raise TypeError("text and calls were expected")
+    if len(text) + (len(json.dumps(calls)) if calls else 0) > TEXT_LIMIT:
+        raise EngineError(200, f"an answer of more than {TEXT_LIMIT:,} characters", False)
     return ChatCompletion(
         text=_whole(text),
         tool_calls=tuple(_whole(call) for call in calls),

@@ -3,6 +3,7 @@
 import difflib
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,8 @@ from apps.core.ui.reading import read
 
 _MASK = re.compile(r"&lt;[A-Z][A-Z_]*_\d+&gt;")
 _CONTEXT = 3
+_MOST_PAIRS = 20_000  # of equal lines on both sides; the time grows faster than they do
+_MOST_LINES = 2_000
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ def _turn(message: Any, unsure: list[str]) -> Turn:
 def _image(part: Any) -> str:
     """Only images that the page may load: inline data or our own addresses."""
     url = str((part.get("image_url") or {}).get("url", "")) if isinstance(part, dict) else ""
-    return url if url.startswith(("data:image/", "/")) and not url.startswith("//") else ""
+    return url if re.match(r"data:image/|/(?![/\\])", url) else ""
 
 
 def _call(call: Any) -> str:
@@ -98,7 +101,7 @@ def diff_lines(old: str, new: str) -> list[DiffLine]:
     before, after = str(old).splitlines(), str(new).splitlines()
     lines: list[DiffLine] = []
     last = 0
-    for group in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_grouped_opcodes(_CONTEXT):
+    for group in _matcher(before, after).get_grouped_opcodes(_CONTEXT):
         start = group[0][1]
         if start > last:
             lines.append(DiffLine("…", f"{start - last} equal lines", "skip-lines"))
@@ -111,7 +114,31 @@ def diff_lines(old: str, new: str) -> list[DiffLine]:
         last = group[-1][2]
     if lines and len(before) > last:
         lines.append(DiffLine("…", f"{len(before) - last} equal lines", "skip-lines"))
+    if len(lines) > _MOST_LINES:
+        more = DiffLine("…", f"{len(lines) - _MOST_LINES:,} more lines", "skip-lines")
+        lines = [*lines[:_MOST_LINES], more]
     return lines
+
+
+def _matcher(before: list[str], after: list[str]) -> difflib.SequenceMatcher[str]:
+    """What is alike at both ends, and between them line by line; as one whole where the same few lines
+    come again and again, as models write them: to pair those takes minutes and tells nothing."""
+    matcher = difflib.SequenceMatcher(a=before, b=after, autojunk=False)
+    own = Counter(before)
+    if sum(own[line] * count for line, count in Counter(after).items() if line in own) <= _MOST_PAIRS:
+        return matcher
+    shorter = min(len(before), len(after))
+    head = next((at for at in range(shorter) if before[at] != after[at]), shorter)
+    rest = range(shorter - head)
+    tail = next((at for at in rest if before[-1 - at] != after[-1 - at]), shorter - head)
+    a, b = len(before) - tail, len(after) - tail
+    codes = [
+        ("equal", 0, head, 0, head),
+        ("replace", head, a, head, b),
+        ("equal", a, len(before), b, len(after)),
+    ]
+    matcher.opcodes = [code for code in codes if code[1] < code[2] or code[3] < code[4]]  # type: ignore[attr-defined]
+    return matcher
 
 
 _KEY_SIGNS = {"Control": "Ctrl", "Enter": "⏎", "Backspace": "⌫", "Escape": "Esc"}

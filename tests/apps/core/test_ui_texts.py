@@ -85,3 +85,24 @@ def test_a_state_is_known_in_any_spelling_and_may_be_renamed() -> None:
     assert look_of("Rolled back") == look_of("rolled_back")
     assert look_of("holding", "holding at 10 %").word == "holding at 10 %"
     assert look_of("something new").word == "something new"
+
+
+def test_texts_of_the_same_few_lines_are_compared_as_a_whole() -> None:
+    """Thousands of equal lines make millions of pairs; models that lose the thread write such answers."""
+    old, new = "one\n" + "a\nb\n" * 20_000 + "end", "one\n" + "b\na\nc\n" * 20_000 + "end"
+
+    lines = diff_lines(old, new)
+
+    assert [(line.sign, line.text) for line in lines[:3]] == [(" ", "one"), ("−", "a"), ("−", "b")]
+    assert len(lines) == 2_001
+    assert lines[-1].text.endswith("more lines")
+    assert diff_lines(old, old) == []
+    assert [line.sign for line in diff_lines("a\n" * 9_000, "a\n" * 9_000 + "b")][-1] == "+"
+
+
+@pytest.mark.parametrize(
+    "url", ["/\\evil.example/a.png", "//evil.example/a.png", "https://evil.example/a.png"]
+)
+def test_an_image_from_elsewhere_is_not_loaded(url: str) -> None:
+    part = {"type": "image_url", "image_url": {"url": url}}
+    assert turns([{"role": "user", "content": [part]}])[0].images == ()

@@ -12,7 +12,8 @@ from aiohttp.test_utils import TestServer
 
 from tests.ports import NOBODY
 from workers.engine import client as module
-from workers.engine import stream
+from workers.engine import replies
+from workers.engine import stream as stream_module
 from workers.engine.client import EngineClient, EngineError
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -172,13 +173,14 @@ async def test_an_error_in_plain_text_keeps_its_words(script: Script) -> None:
         await _complete(script.url)
 
 
-async def _chat(url: str) -> module.ChatCompletion:
+async def _chat(url: str, *, stream: bool = True) -> module.ChatCompletion:
     async with EngineClient(url) as engine:
         return await engine.chat(
             model="pocket",
             messages=[{"role": "user", "content": "hi"}],
             max_tokens=2,
             tools=[{"type": "function"}],
+            stream=stream,
         )
 
 
@@ -284,11 +286,22 @@ async def test_an_answer_in_one_long_part_is_read_whole(script: Script) -> None:
 
 
 async def test_an_answer_without_end_is_given_up(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "ANSWER_LIMIT", 100_000)
+    monkeypatch.setattr(stream_module, "ANSWER_LIMIT", 100_000)
     script.answers = [_streams(*(_delta(content="x" * 50_000) for _ in range(5)), _FINISH, "[DONE]")]
 
     with pytest.raises(EngineError, match="more than"):
         await _chat(script.url)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_an_answer_longer_than_any_that_was_asked_for_is_an_error(script: Script, stream: bool) -> None:
+    """Results are read by the hundred: one of 16 MB each would fill the memory of whoever looks."""
+    long = "x" * (replies.TEXT_LIMIT + 1)
+    whole = _says(200, {"choices": [{"message": {"content": long}, "finish_reason": "stop"}]})
+    script.answers = [_streams(_delta(content=long), _FINISH, "[DONE]") if stream else whole]
+
+    with pytest.raises(EngineError, match="1,000,000 characters"):
+        await _chat(script.url, stream=stream)
 
 
 def _slow_stream(*events: Any, pause_s: float, **headers: str) -> Handler:
