@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from apps.core.models import Project, WorkUnit
     from apps.core.permissions import Actor
-    from apps.core.web_units import UnitProgress
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,12 @@ class UnitHandler:
     renewed: Callable[["WorkUnit"], dict[str, Any]] | None = None
 
 
+class Progress(Protocol):
+    """Says how far a unit is. Raises where the unit was cancelled or another attempt took its place."""
+
+    def __call__(self, **progress: Any) -> bool: ...
+
+
 class UnitRunner(Protocol):
     """Does the work of a unit in the web side's worker and returns its result (JSON).
 
@@ -37,7 +42,7 @@ class UnitRunner(Protocol):
     error is worth another attempt.
     """
 
-    def __call__(self, unit: "WorkUnit", progress: "UnitProgress") -> dict[str, Any]: ...
+    def __call__(self, unit: "WorkUnit", progress: Progress) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True)

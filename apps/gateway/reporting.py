@@ -6,19 +6,29 @@ former, and a database should not be written twice a second for nothing.
 
 import logging
 import time
-from typing import TYPE_CHECKING
+from datetime import datetime
+from typing import Protocol
 
 from django.db import close_old_connections
 
 from apps.gateway import services
+from apps.gateway.limits import LimitKeeper
 from apps.gateway.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    from apps.gateway.asgi import Gateway
+from apps.gateway.spool import Spool
 
 logger = logging.getLogger(__name__)
 
 EVERY_S = 5.0
+
+
+class Reported(Protocol):
+    """What is told of a gateway process. ``keys_used`` are the ids of keys since the last report."""
+
+    name: str
+    started_at: datetime
+    limits: LimitKeeper
+    spool: Spool
+    keys_used: set[int]
 
 
 class InstanceReporter:
@@ -27,7 +37,7 @@ class InstanceReporter:
         self._losses: dict[int, int] = {}
         self._reported_at = 0.0
 
-    def __call__(self, gateway: "Gateway", snapshot: Snapshot) -> None:
+    def __call__(self, gateway: Reported, snapshot: Snapshot) -> None:
         revisions, losses = snapshot.revisions(), dict(gateway.spool.lost_by_project)
         now = time.monotonic()
         if revisions == self._revisions and losses == self._losses and now - self._reported_at < EVERY_S:
