@@ -24,7 +24,8 @@ import numpy as np
 from domain.drift.signal import ALPHA, MIN_MEASURED, WINDOW, Signal, unmeasured
 
 NAME = "border"
-PERMUTATIONS = 9_999
+# Shuffles: a few first, the others only where those leave a flag possible (Besag and Clifford 1991).
+FEW_SHUFFLES, SHUFFLES = 999, 9_999
 TRAIL_FROM = 8  # unchanged passes or rounds before their spread is believed
 Counts = Mapping[str, int]  # first token as text → how often
 Pass = Sequence[Counts]  # by prompt
@@ -92,14 +93,14 @@ def permutation_test(
 ) -> tuple[float, float]:
     """(G, p): p is the share of shuffles, the observed one among them, with at least this G, after G was
     divided by the excess of ``calm``, the G of unchanged rounds, over the shuffles."""
-    observed, shuffled = 0.0, np.zeros(PERMUTATIONS)
-    for before, now in pairs:
-        pool, seen = _tables(before, now)
-        observed += float(_g(pool, seen[None])[0])
-        drawn = rng.multivariate_hypergeometric(pool, int(seen.sum()), size=PERMUTATIONS, method="marginals")
-        shuffled += _g(pool, drawn)
-    at_least = int(np.sum(shuffled >= observed / excess(calm, shuffled) - 1e-9))
-    return observed, (1 + at_least) / (1 + PERMUTATIONS)
+    tables = [_tables(before, now) for before, now in pairs]
+    observed = sum(float(_g(pool, seen[None])[0]) for pool, seen in tables)
+    shuffled = _shuffled(tables, FEW_SHUFFLES, rng)
+    p = _share(observed, shuffled, calm)
+    if p <= 10 * ALPHA:
+        shuffled = np.concatenate([shuffled, _shuffled(tables, SHUFFLES - FEW_SHUFFLES, rng)])
+        p = _share(observed, shuffled, calm)
+    return observed, p
 
 
 def excess(calm: Sequence[float], shuffled: np.ndarray) -> float:
@@ -109,6 +110,22 @@ def excess(calm: Sequence[float], shuffled: np.ndarray) -> float:
     if len(window) < TRAIL_FROM or expected == 0.0:
         return 1.0
     return max(1.0, float(np.mean(window)) / expected)
+
+
+def _share(observed: float, shuffled: np.ndarray, calm: Sequence[float]) -> float:
+    at_least = int(np.sum(shuffled >= observed / excess(calm, shuffled) - 1e-9))
+    return (1 + at_least) / (1 + len(shuffled))
+
+
+def _shuffled(
+    tables: Sequence[tuple[np.ndarray, np.ndarray]], count: int, rng: np.random.Generator
+) -> np.ndarray:
+    """G of ``count`` shuffles: [count]."""
+    total = np.zeros(count)
+    for pool, seen in tables:
+        drawn = rng.multivariate_hypergeometric(pool, int(seen.sum()), size=count, method="marginals")
+        total += _g(pool, drawn)
+    return total
 
 
 def _pooled(passes: Sequence[Pass]) -> list[dict[str, int]]:

@@ -1,12 +1,14 @@
 """One round in one word, two rounds in a row, and how often that goes wrong."""
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.drift import Answer, Round, alarming, alarms_in, answers_reference, identity_reference, read_round
-from domain.drift.false_alarms import quarter_of
+from domain.drift.false_alarms import most_alarms, quarter_of, upper_rate
 
 N = 20
 verdicts = st.lists(st.sampled_from(["flagged", "unchanged", "partial", "unmeasured"]), max_size=30)
@@ -96,3 +98,24 @@ def test_a_replayed_quarter_counts_what_noise_does() -> None:
     assert quarter.rounds == 60
     assert quarter.flags <= 3
     assert quarter.alarms == 0
+
+
+def test_two_tests_at_four_rounds_a_day_make_fewer_than_one_alarm_in_90_days() -> None:
+    assert most_alarms(86_400 / 4, 2) == pytest.approx(0.36)
+
+
+@pytest.mark.parametrize(
+    ("events", "n", "high"), [(0, 59, 0.0495), (0, 236, 0.0126), (1, 40, 0.1132), (5, 5, 1.0)]
+)
+def test_a_rate_is_at_most_what_clopper_and_pearson_allow(events: int, n: int, high: float) -> None:
+    assert upper_rate(events, n) == pytest.approx(high, abs=2e-4)
+
+
+@given(st.integers(1, 30), st.integers(0, 30))
+def test_few_events_of_a_rate_above_the_bound_are_rarer_than_one_in_twenty(n: int, events: int) -> None:
+    events = min(events, n - 1)
+    rate = upper_rate(events, n)
+
+    chance = sum(math.comb(n, k) * rate**k * (1 - rate) ** (n - k) for k in range(events + 1))
+
+    assert chance == pytest.approx(0.05, abs=1e-6)
