@@ -1,7 +1,7 @@
 """Writes of core: users, projects, members, keys, audit, alerts. Each leaves an audit row."""
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, NamedTuple
 
 from django.core.exceptions import ValidationError
@@ -195,4 +195,12 @@ def alert_raise(
 
 
 def alert_resolve(*, project: Project, key: str) -> None:
-    Alert.objects.filter(project=project, key=key, resolved_at=None).update(resolved_at=timezone.now())
+    alerts_resolve(project=project, keys=[key])
+
+
+def alerts_resolve(*, project: Project, keys: Collection[str]) -> None:
+    """Close what is open of them. It is read first: most of the time nothing is, and on SQLite a write
+    that changes nothing takes the one write lock all the same."""
+    found = Alert.objects.filter(project=project, key__in=keys, resolved_at=None)
+    if keys and found.exists():
+        found.update(resolved_at=timezone.now())

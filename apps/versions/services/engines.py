@@ -16,7 +16,7 @@ from django.utils import timezone
 from apps.core.events import publish
 from apps.core.models import Project
 from apps.core.permissions import system_actor
-from apps.core.services import alert_raise, alert_resolve
+from apps.core.services import alert_raise, alerts_resolve
 from apps.versions.models import Deployment, ModelVersion
 from apps.versions.selectors import editions_without_engine, engines_without, versions_to_keep_loaded
 from apps.versions.services.deployments import engines_register
@@ -155,11 +155,13 @@ def _record(row: Deployment, models: list[str] | None) -> None:
         row.healthy, row.healthy_changed_at = healthy, now
     if models is not None:
         row.loaded = models
+    changed = before != (row.healthy, row.loaded)
+    if not (changed or stale):
+        return  # before a transaction: on SQLite that takes the one write lock
     with transaction.atomic():
-        if before != (row.healthy, row.loaded) or stale:
-            row.checked_at = now
-            row.save(update_fields=["healthy", "healthy_changed_at", "loaded", "checked_at"])
-        if before != (row.healthy, row.loaded):
+        row.checked_at = now
+        row.save(update_fields=["healthy", "healthy_changed_at", "loaded", "checked_at"])
+        if changed:
             publish(
                 project=row.project, topic=f"versions.engine:{row.pk}", kind="EngineChanged", healthy=healthy
             )
@@ -169,7 +171,8 @@ def _report(row: Deployment, healthy: bool, problems: list[str]) -> None:
     """Raise or resolve this engine's alerts."""
     down_key, restarted_key, load_key = (f"engine-{what}:{row.pk}" for what in ("down", "restarted", "load"))
     if healthy:
-        alert_resolve(project=row.project, key=down_key)
+        over = [down_key] if problems else [down_key, restarted_key, load_key]
+        alerts_resolve(project=row.project, keys=over)
     elif row.healthy_changed_at is not None and timezone.now() - row.healthy_changed_at > DOWN_GRACE:
         alert_raise(
             project=row.project,
@@ -188,6 +191,3 @@ def _report(row: Deployment, healthy: bool, problems: list[str]) -> None:
             detail=" ".join(problems),
             url="/versions/endpoints/",
         )
-    elif healthy:
-        alert_resolve(project=row.project, key=restarted_key)
-        alert_resolve(project=row.project, key=load_key)

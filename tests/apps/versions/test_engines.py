@@ -2,6 +2,8 @@
 
 from datetime import timedelta
 
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from apps.core.models import Alert, Event
@@ -56,6 +58,15 @@ def test_what_is_loaded_is_not_loaded_again(served, register, actor):
     services.engines_reconcile()
 
     assert [len(fake.loads) for fake in served.values()] == [1, 1]
+
+
+def test_a_look_that_finds_nothing_new_writes_nothing(served, project):
+    services.engines_reconcile()
+
+    with CaptureQueriesContext(connection) as asked:
+        services.engines_reconcile()
+
+    assert [query["sql"] for query in asked if not query["sql"].startswith("SELECT")] == []
 
 
 def test_an_engine_that_restarted_empty_is_filled_again(served, register, actor):
