@@ -226,7 +226,7 @@ def _no_regression(rule: NoRegression, evidence: GateEvidence) -> _Judged:
     if unsure:
         why = evidence.no_baseline if evidence.base is None and rule.must != "pass" else ""
         return "undecided", f"{_listed(unsure)} cannot be told. {why}".strip(), figures
-    return "passed", f"None of {len(told):,} cases was lost.", figures
+    return "passed", "It was not lost." if len(told) == 1 else f"None of {len(told):,} was lost.", figures
 
 
 def _kept(at: int, rule: NoRegression, evidence: GateEvidence) -> bool | None:
@@ -262,13 +262,13 @@ def _cost(rule: Cost, evidence: GateEvidence) -> _Judged:
         if evidence.mean_usd is None:
             unknown.append("The target has no prices.")
         else:
-            parts.append(f"${evidence.mean_usd:.4g} of ${rule.max_usd:g}")
+            parts.append(f"${evidence.mean_usd:.4g} (at most ${rule.max_usd:g})")
             over |= evidence.mean_usd > rule.max_usd
     if rule.max_tokens is not None:
         if evidence.mean_tokens is None:
             unknown.append("No answer carries a count of tokens.")
         else:
-            parts.append(f"{evidence.mean_tokens:,.1f} of {rule.max_tokens:,.0f} tokens")
+            parts.append(f"{evidence.mean_tokens:,.1f} tokens (at most {rule.max_tokens:,.0f})")
             over |= evidence.mean_tokens > rule.max_tokens
     words = f"An answer takes {' and '.join(parts)} on average." if parts else ""
     state: RuleState = "failed" if over else "undecided" if unknown else "passed"

@@ -17,7 +17,7 @@ _LINES = forms.Textarea(attrs={"rows": 4})
 _WAYS = {
     "rubric": "rubric: criterion by criterion",
     "defects": "defects: look for what is wrong first",
-    "reader": "reader: in the place of who asked",
+    "reader": "reader: as the person who asked",
 }
 _SUMS = {
     "unanimous": "All judges must agree, else undecided",
@@ -39,7 +39,7 @@ class JudgeForm(forms.Form):
     name = forms.CharField(max_length=100, widget=forms.TextInput(attrs={"autocomplete": "off"}))
     kind = forms.ChoiceField(choices=Judge.Kind.choices, label="It gives")
     criteria = forms.CharField(
-        widget=_LINES, help_text="One a line. Criteria that a person could check agree best."
+        widget=_LINES, help_text="One a line. Criteria that a person can check work best."
     )
     models = forms.MultipleChoiceField(
         widget=forms.CheckboxSelectMultiple,
@@ -61,7 +61,7 @@ class JudgeForm(forms.Form):
         max_value=24,
         required=False,
         label="Quorum",
-        help_text="Usable verdicts needed. Empty: two.",
+        help_text="Usable verdicts needed. Empty: two, or the only one.",
     )
     aggregate = forms.ChoiceField(
         choices=[(name, _SUMS[name]) for name in AGGREGATES], label="Together", required=False

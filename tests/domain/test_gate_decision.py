@@ -195,7 +195,7 @@ def test_cost_may_be_counted_in_tokens():
     rule = [{"kind": "cost", "max_tokens": 200}]
 
     assert decide(rule, evidence("p" * 20, mean_tokens=210.0)).rules[1].sentence == (
-        "An answer takes 210.0 of 200 tokens on average."
+        "An answer takes 210.0 tokens (at most 200) on average."
     )
 
 
