@@ -15,6 +15,7 @@ import httpx
 from apps.evals.dialect import DEFAULT, Dialect
 from apps.evals.patience import Patience, Tally, wait_asked
 from apps.versions.addresses import AddressRefused, resolve_allowed
+from apps.versions.foreign_answers import AnswerTooLong, answer_read
 from apps.versions.models import Deployment, ModelVersion
 from apps.versions.selectors import deployment_key, engine_target
 from domain.drift import sample_of
@@ -22,7 +23,6 @@ from domain.storable import storable
 
 TIMEOUT = httpx.Timeout(15.0, connect=3.0)
 WHOLE_S = 60.0  # from sending a question to the end of its answer: a server may drip for ever
-MAX_ANSWER_BYTES = 4 * 1024 * 1024
 MAX_TEXT, MAX_TOKEN_TEXT = 4000, 100
 _MOST_TOKENS = 2**24  # of one question; a round adds up a thousand of them
 
@@ -171,6 +171,8 @@ class Listener:
                 raise CannotAsk("Its name leads to an address that no model may be served from.") from None
             except httpx.TimeoutException:
                 raise CannotAsk("It did not answer in time.") from None
+            except AnswerTooLong:
+                raise CannotAsk("Its answer is far longer than was asked for.") from None
             except (httpx.HTTPError, httpx.InvalidURL, OSError):
                 raise CannotAsk("It could not be reached.") from None
             seconds = wait_asked(answer.status_code, answer.headers.get("retry-after"), attempt)
@@ -205,22 +207,7 @@ class Listener:
         raise AssertionError("unreachable: there is at least one address")
 
     def _received(self, request: httpx.Request) -> httpx.Response:
-        """The whole answer, of bounded size and time, as it was sent: packed, a little is a lot."""
-        end = time.monotonic() + WHOLE_S
-        request.headers["Accept-Encoding"] = "identity"
-        answer = self._http.send(request, follow_redirects=False, stream=True)
-        data = bytearray()
-        try:
-            for part in answer.iter_raw():
-                data += part
-                if len(data) > MAX_ANSWER_BYTES:
-                    raise CannotAsk("Its answer is far longer than was asked for.")
-                if time.monotonic() > end:
-                    raise CannotAsk("It did not answer in time.")
-        finally:
-            answer.close()
-        told = {name: answer.headers[name] for name in ("retry-after",) if name in answer.headers}
-        return httpx.Response(answer.status_code, headers=told, content=bytes(data))
+        return answer_read(self._http, request, within_s=WHOLE_S)
 
 
 def _read(path: str, answer: httpx.Response) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from apps.core.models import Project
 from apps.core.permissions import Actor
 from apps.core.services import alert_resolve, audit
 from apps.versions.addresses import AddressRefused, host_normalized, host_refused, resolve_allowed
+from apps.versions.foreign_answers import AnswerTooLong, answer_read
 from apps.versions.models import Deployment, EditionKind
 from apps.versions.selectors import deployment_key
 from apps.versions.services.locking import project_lock
@@ -192,6 +193,8 @@ def _probe(deployment: Deployment) -> ConnectionResult:
         return ConnectionResult(False, "The address could not be reached. Check host, port and certificate.")
     except httpx.TimeoutException:
         return ConnectionResult(False, f"No answer within {TEST_TIMEOUT_S:.0f} s.")
+    except AnswerTooLong:
+        return ConnectionResult(False, "It answers, but not like an OpenAI-compatible endpoint.")
     except (httpx.HTTPError, httpx.InvalidURL):
         return ConnectionResult(False, "The address could not be reached. Check host, port and certificate.")
     if answer.status_code in (401, 403):
@@ -202,7 +205,7 @@ def _probe(deployment: Deployment) -> ConnectionResult:
         )
     try:
         names = {str(card["id"]) for card in answer.json()["data"]}
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ConnectionResult(False, "It answers, but not like an OpenAI-compatible endpoint.")
     if deployment.model not in names:
         return ConnectionResult(False, f"It answers, but does not offer the model “{deployment.model}”.")
@@ -219,7 +222,7 @@ def _ask(url: httpx.URL, *, key: str) -> httpx.Response:
             request = client.build_request("GET", url.copy_with(host=address), headers=headers)
             request.extensions["sni_hostname"] = host
             try:
-                return client.send(request, follow_redirects=False)
+                return answer_read(client, request, within_s=TEST_TIMEOUT_S)
             except httpx.ConnectError:
                 if address == addresses[-1]:
                     raise

@@ -1,6 +1,8 @@
 """External endpoints: keys in, never out; addresses that are not ours to ask are refused."""
 
+import contextlib
 import json
+import time
 
 import pytest
 
@@ -9,6 +11,7 @@ from apps.core.models import AuditEvent
 from apps.versions import services
 from apps.versions.models import Deployment
 from apps.versions.selectors import deployment_key, routing_current
+from apps.versions.services import deployments
 from tests.endpoints import Handler, Served
 
 SECRET = "sk-very-secret-0123456789"
@@ -180,6 +183,8 @@ def test_a_wrong_key_is_named(project, base, actor, provider):
         (200, {"data": [{"id": "other"}]}, "does not offer the model"),
         (200, {"models": []}, "not like an OpenAI-compatible"),
         (200, [], "not like an OpenAI-compatible"),
+        (200, b"[" * 100_000, "not like an OpenAI-compatible"),
+        (200, bytes(5 * 2**20), "not like an OpenAI-compatible"),
         (500, {}, "status 500"),
         (302, {}, "status 302"),
     ],
@@ -192,6 +197,24 @@ def test_what_is_wrong_is_said(project, base, actor, provider, status, body, sen
     assert not result.ok
     assert sentence in result.sentence
     assert provider["asked"] == ["/v1/models"], "redirects are not followed"
+
+
+def test_an_endpoint_that_drips_for_ever_gave_no_answer(project, base, actor, monkeypatch):
+    monkeypatch.setattr(deployments, "TEST_TIMEOUT_S", 0.2)
+
+    class Drips(Handler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):
+                for _ in range(200):
+                    self.wfile.write(b" ")
+                    time.sleep(0.02)
+
+    with Served(Drips) as served:
+        result = probe(project, actor, served.url)
+
+    assert (result.ok, "No answer within" in result.sentence) == (False, True)
 
 
 def test_an_unreachable_endpoint_is_named(project, base, actor):
