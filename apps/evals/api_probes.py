@@ -9,6 +9,7 @@ from apps.core.api import ApiRequest, ErrorOut, get_or_404
 from apps.core.models import Project
 from apps.evals import selectors, services
 from apps.evals.models import Probe
+from apps.evals.probe_claims import claim_of
 from apps.evals.probe_sampling import requests_of
 from apps.versions.models import Deployment, ModelVersion
 
@@ -42,7 +43,9 @@ class ProbeIn(TargetIn):
 
 class ProbeOut(Schema):
     """``alarming``: the last two rounds that say something differ from the reference. ``notes`` say what
-    the reference lacks, ``requests_per_round`` what a round costs; both are empty without a reference."""
+    the reference lacks, ``requests_per_round`` what a round costs, ``mode`` by what it watches (logprobs,
+    border or answers), ``false_alarms`` what of their rate is measured and what a bound, ``blind_to`` what
+    it cannot see; they are empty without a reference."""
 
     id: int
     model: str
@@ -58,6 +61,9 @@ class ProbeOut(Schema):
     has_reference: bool = False
     requests_per_round: int | None = None
     notes: list[str] = Field(default_factory=list)
+    mode: str | None = None
+    false_alarms: list[str] = Field(default_factory=list)
+    blind_to: str = ""
 
     @staticmethod
     def resolve_alarming(row: Probe) -> bool:
@@ -74,6 +80,18 @@ class ProbeOut(Schema):
     @staticmethod
     def resolve_notes(row: Probe) -> list[str]:
         return list(row.reference["notes"]) if row.reference else []
+
+    @staticmethod
+    def resolve_mode(row: Probe) -> str | None:
+        return claim_of(row.reference, row.every_s).mode if row.reference else None
+
+    @staticmethod
+    def resolve_false_alarms(row: Probe) -> list[str]:
+        return claim_of(row.reference, row.every_s).false_alarms if row.reference else []
+
+    @staticmethod
+    def resolve_blind_to(row: Probe) -> str:
+        return claim_of(row.reference, row.every_s).blind_to if row.reference else ""
 
 
 class ProbeChange(Schema):

@@ -12,6 +12,7 @@ from apps.evals import selectors, services
 from apps.evals.forms import ProbeForm, ProbeIntervalForm
 from apps.evals.models import Probe, ProbeRound
 from apps.evals.probe_charts import MAX_ROUNDS, probe_figure, probe_figure_height, probe_figure_label
+from apps.evals.probe_claims import claim_of
 from apps.evals.probe_sampling import requests_of
 from apps.evals.services.probe_rounds import alarming
 
@@ -69,6 +70,7 @@ def probe(request: PageRequest, pk: int) -> HttpResponse:
         "alarming": changed,
         "changes": selectors.probe_changes(flagged) if flagged else [],
         "busy": found.busy_until is not None and found.busy_until > timezone.now(),
+        "claim": claim_of(found.reference, found.every_s) if found.reference else None,
         "asks": requests_of(found.reference) if found.reference else None,
         "form": ProbeIntervalForm(initial={"hours": round(found.every_s / 3600, 2)}),
         "may_change": request.actor.may("evals"),

@@ -42,6 +42,25 @@ def test_the_page_shows_signals_thresholds_and_what_a_round_took(page, probe):
     assert "0.0000 nats" in body
 
 
+def test_the_page_and_the_api_say_what_of_the_false_alarms_is_measured_and_what_a_bound(page, api, probe):
+    body = text(page.get(probe.get_absolute_url()))
+    told = api.get(f"/api/v1/probes/{probe.pk}").json()
+
+    assert told["mode"] == "logprobs"
+    assert told["false_alarms"][0].startswith("Log-probabilities: measured, no proof.")
+    assert told["false_alarms"][1].startswith("Short answers: a bound.")
+    assert all(sentence in body for sentence in (*told["false_alarms"], told["blind_to"]))
+    assert "at most one false alert" not in body
+
+
+def test_a_probe_without_a_reference_claims_nothing(api, probe):
+    Probe.objects.update(reference=None)
+
+    told = api.get(f"/api/v1/probes/{probe.pk}").json()
+
+    assert (told["mode"], told["false_alarms"], told["blind_to"]) == (None, [], "")
+
+
 def test_an_alarm_names_what_was_changed_here(page, probe, fake_model, actor):
     AuditEvent.objects.create(project=probe.project, actor="ada", action="engines.register", reason="moved")
     fake_model.model = "big-2"
