@@ -34,12 +34,14 @@
     const line = { gridcolor: "var(--border)", linecolor: "var(--border)", zerolinecolor: "var(--control)", tickfont: font, automargin: true };
     const own = { ...figure.layout };
     delete own.template;
+    const legend = own.showlegend ?? (figure.data || []).length > 1;
     const layout = {
       autosize: true, height, font, colorway: CYCLE.map((colour) => `var(--${colour})`),
       paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
-      margin: { l: 48, r: 16, t: own.title ? 36 : 12, b: 36 },
+      margin: { l: 48, r: 16, t: own.title || legend ? 36 : 12, b: 36 },
       hoverlabel: { bgcolor: "var(--panel)", bordercolor: "var(--border)", font: { ...font, color: "var(--text)" } },
-      legend: { orientation: "h", y: -0.18, font }, showlegend: (figure.data || []).length > 1,
+      // Above the plot: below it the names of an axis need the room.
+      legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", font }, showlegend: legend,
       uirevision: name || true, ...own,
     };
     const level = { ...line, showgrid: false, zeroline: false };
