@@ -6,13 +6,14 @@ Exit codes: 0 passed (or done, where no gate was asked), 1 the gate failed, 2 th
 
 import argparse
 import json
+import math
 import sys
 from typing import Any, NoReturn
 
 from clients.flywheel import evals
 from clients.flywheel.client import ApiError, Client
 from clients.flywheel.evals import Gate, Run, StillRunning
-from clients.flywheel.junit import junit_write
+from clients.flywheel.junit import clean, junit_write
 
 PASSED, FAILED, UNDECIDED, BROKEN, INTERRUPTED = 0, 1, 2, 3, 130
 CODES = {"passed": PASSED, "failed": FAILED, "undecided": UNDECIDED}
@@ -131,8 +132,9 @@ def _progress_end() -> None:
 
 
 def _say(options: argparse.Namespace, sentence: str) -> None:
+    """One line: ids of cases are anybody's text, and a terminal or a CI system obeys what some lines say."""
     if options.format == "text":
-        print(sentence, flush=True)
+        print(" ".join(clean(sentence).split("\n")).replace("\r", " "), flush=True)
 
 
 def _answer(options: argparse.Namespace, body: Any, code: int) -> int:
@@ -142,7 +144,7 @@ def _answer(options: argparse.Namespace, body: Any, code: int) -> int:
 
 
 def _complain(sentence: str) -> None:
-    print(f"flywheel: {sentence}", file=sys.stderr)
+    print(f"flywheel: {clean(sentence)}", file=sys.stderr)
 
 
 def add_eval_commands(commands: Any) -> None:
@@ -191,7 +193,9 @@ def add_eval_commands(commands: Any) -> None:
 
 
 def _waiting(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--timeout", type=float, default=3600.0, metavar="SECONDS", help="3600 if left out")
+    parser.add_argument(
+        "--timeout", type=_seconds, default=3600.0, metavar="SECONDS", help="3600 if left out"
+    )
     parser.add_argument(
         "--baseline",
         type=_baseline,
@@ -205,6 +209,16 @@ def _waiting(parser: argparse.ArgumentParser) -> None:
 
 def _format(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=["text", "json"], default="text")
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 <= seconds < math.inf:  # NaN is neither
+        raise argparse.ArgumentTypeError(f"seconds from 0 on, not “{text}”")
+    return seconds
 
 
 def _baseline(text: str) -> str:

@@ -273,3 +273,25 @@ def test_two_runs_are_compared(server: Server, capsys, verdict: str, flag: list[
 
     assert cli.main(["eval", "compare", "4", "6", *flag]) == code
     assert "3 better, 15 worse of 300 cases, 40 sources; 7 left out." in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seconds", ["nan", "inf", "-1", "soon"])
+def test_a_timeout_that_is_no_time_is_wrong_usage(capsys, seconds: str):
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["eval", "run", "invoices", "--target", "1.1", "--gate", f"--timeout={seconds}"])
+
+    assert ended.value.code == 3
+    assert "seconds from 0 on" in capsys.readouterr().err
+
+
+def test_what_a_case_is_called_commands_neither_a_terminal_nor_a_ci_system(server: Server, capsys):
+    """Ids come with imports: escapes and a line that a runner would obey stay text of one line."""
+    sentence = "case \x1b]0;owned\x07\n::stop-commands::x\r::set-env::y failed."
+    server.says("POST", "/runs/6/gate", (200, {**GATE, "decision": "failed", "sentence": sentence}))
+
+    assert cli.main(["eval", "run", "invoices", "--target", "1.1", "--gate"]) == 1
+
+    said = capsys.readouterr().out
+    assert "\x1b" not in said
+    assert "\r" not in said
+    assert not any(line.startswith("::") for line in said.splitlines())

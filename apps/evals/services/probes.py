@@ -116,9 +116,15 @@ def probe_reference_renew(*, probe: Probe, by: Actor) -> None:
 
 
 def probes_tick() -> int:
-    """Send every probe that is due, once; returns how many."""
+    """Send every probe that is due, once, and those whose round died under way; returns how many."""
     now = timezone.now()
     sent = 0
+    # A round gives its claim back however it ends, so one that ran out was ended with its worker.
+    for probe in Probe.objects.filter(enabled=True, busy_until__lte=now):
+        with transaction.atomic():
+            if Probe.objects.filter(pk=probe.pk, busy_until=probe.busy_until).update(busy_until=None):
+                probe_send(probe)
+                sent += 1
     for probe in Probe.objects.filter(enabled=True, next_at__lte=now).order_by("next_at")[:50]:
         with transaction.atomic():
             due = Probe.objects.filter(pk=probe.pk, next_at=probe.next_at)

@@ -48,6 +48,19 @@ def test_what_is_due_is_sent_once(probe, sent_messages, django_capture_on_commit
     assert sent_messages.count(("evals.probe_round", (probe.pk,), "web")) == 1
 
 
+def test_a_round_that_died_with_its_worker_is_asked_again_at_once(
+    probe, sent_messages, django_capture_on_commit_callbacks
+):
+    """Its claim ran out: a round that ends, however it ends, gives it back."""
+    Probe.objects.update(busy_until=timezone.now() - timedelta(seconds=1))
+
+    with django_capture_on_commit_callbacks(execute=True):
+        counts = [services.probes_tick(), services.probes_tick()]
+
+    assert counts == [1, 0]
+    assert sent_messages.count(("evals.probe_round", (probe.pk,), "web")) == 1
+
+
 def test_a_paused_probe_is_not_sent(probe, actor):
     services.probe_change(probe=probe, enabled=False, by=actor)
     Probe.objects.update(next_at=timezone.now() - timedelta(seconds=1))
