@@ -92,9 +92,9 @@ KIND = VerifierKind(
             },
             "mode": {
                 "enum": ["all", "any", "none"],
-                "description": "How many of them the answer must hold; all where nothing is said.",
+                "description": "How many of them the answer must hold: all by default.",
             },
-            "ignore_case": {"type": "boolean", "description": "Whether INVOICE is invoice."},
+            "ignore_case": {"type": "boolean", "description": "Whether INVOICE counts as invoice."},
             "where": {
                 "enum": ["anywhere", "start", "end"],
                 "description": "White space around the answer does not count.",

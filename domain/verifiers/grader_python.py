@@ -181,7 +181,7 @@ KIND = VerifierKind(
                 "type": "number",
                 "exclusiveMinimum": 0,
                 "maximum": 1,
-                "description": "The answer passes from this grade on; 0.5 where nothing is said.",
+                "description": "The answer passes from this grade on: 0.5 by default.",
             },
         },
         "required": ["source"],
