@@ -12,23 +12,15 @@ import os
 import platform
 import sys
 import threading
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from workers.sandbox.agent_backend import AgentBackend
 from workers.sandbox.cgroup import Hierarchy, find_hierarchy
 from workers.sandbox.channel import NotBuilt
 from workers.sandbox.images import Image, image_named
 from workers.sandbox.installation import Python, bwrap_candidates, reachable_bwrap, reachable_python
-from workers.sandbox.protocol import (
-    Capabilities,
-    ExecResult,
-    SandboxGone,
-    SandboxSpec,
-    SandboxUnavailable,
-    Snapshot,
-    Talk,
-)
+from workers.sandbox.protocol import Capabilities, SandboxGone, SandboxSpec, SandboxUnavailable
 from workers.sandbox.refusals import explain
 from workers.sandbox.root_view import environment
 from workers.sandbox.seats import Seats
@@ -39,47 +31,26 @@ from workers.sandbox.zygote import ZygoteFailed, start_zygote
 PLAIN = "python"  # the image that holds nothing but the standard library
 _OLDEST = (5, 14)
 _ATTEMPTS = 2
+_MOST_ENDING = 8
 _REAP_S = 5.0
 
 
-class BubblewrapBackend:
+class BubblewrapBackend(AgentBackend):
     """Keeps one warm interpreter for each image and set of modules, for as long as this process lives."""
 
     name = "bubblewrap"
-    interpreter = ("python",)
 
     def __init__(self, *, use_cgroup: bool = True) -> None:
+        super().__init__()
         self._use_cgroup = use_cgroup
         self.hierarchy: Hierarchy | None = None
         self._bwrap: Path | None = None
         self._python: Python | None = None
         self.filter = b""
-        self._capabilities: Capabilities | None = None
+        self._endings: set[asyncio.Task[None]] = set()
         self._warm: dict[tuple[str, tuple[str, ...]], Seats] = {}
         self._lock = threading.Lock()
         atexit.register(self.close)
-
-    def probe(self) -> Capabilities:
-        if self._capabilities is None:
-            found = self._probe()
-            if not found.available:
-                return found
-            self._capabilities = found
-        return self._capabilities
-
-    async def create(self, spec: SandboxSpec, base: Snapshot | None = None) -> AgentSandbox:
-        if self._capabilities is None:
-            capabilities = await asyncio.to_thread(self.probe)
-            if not capabilities.available:
-                raise SandboxUnavailable(capabilities.reason, capabilities.fix)
-        sandbox = await self._create(spec)
-        if base is not None:
-            try:
-                await sandbox.begin_with(base)
-            except BaseException:
-                await sandbox.close()
-                raise
-        return sandbox
 
     async def reap(self, owner: str = "") -> int:
         """Processes and mounts of a worker end with it; its cgroups stay until they are removed here."""
@@ -88,32 +59,6 @@ class BubblewrapBackend:
         if self.hierarchy is None:
             return 0
         return await asyncio.to_thread(self.hierarchy.remove_stale, within_s=_REAP_S)
-
-    async def run(
-        self,
-        spec: SandboxSpec,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        files: Mapping[str, bytes] | None = None,
-        timeout_s: float | None = None,
-        talk: Talk | None = None,
-    ) -> ExecResult:
-        if sum(len(content) for content in (files or {}).values()) > spec.limits.workspace_bytes:
-            raise ValueError("the files are larger than the workspace")
-        try:
-            sandbox = await self.create(spec)
-        except NotBuilt as error:
-            return ExecResult("infra_error", detail=str(error))
-        try:
-            if files:
-                await sandbox.put(files)
-            return await sandbox.exec(argv, stdin=stdin, timeout_s=timeout_s, talk=talk)
-        except SandboxGone as gone:
-            # Whatever happened after a program had begun is its own doing.
-            return ExecResult("signal" if gone.after_code else "infra_error", detail=gone.reason)
-        finally:
-            await sandbox.close()
 
     def close(self) -> None:
         """End all sandboxes and warm interpreters of this backend."""
@@ -137,6 +82,16 @@ class BubblewrapBackend:
                 raise error if isinstance(error, NotBuilt) else NotBuilt(*explain(str(error))) from error
             return AgentSandbox(channel, spec, environment=environment(self.python, image_of(spec)))
         raise AssertionError("unreachable")
+
+    async def _let_go(self, sandbox: AgentSandbox) -> None:
+        """Its program has ended, with all that it started, and it is told to end; that the kernel takes
+        the rest apart is waited for only where that does not keep up."""
+        ending = asyncio.create_task(sandbox.close())
+        if len(self._endings) >= _MOST_ENDING:
+            await ending
+            return
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
     @property
     def python(self) -> Python:

@@ -3,7 +3,9 @@
 ``python -s -S -P -B <zip or folder> ...`` starts it; see ``agent/start.py`` for its arguments.
 """
 
+import importlib.util
 import io
+import marshal
 import zipfile
 from functools import lru_cache
 from pathlib import Path
@@ -23,9 +25,18 @@ def agent_files() -> dict[str, bytes]:
 
 @lru_cache(maxsize=1)
 def agent_zip() -> bytes:
-    """Uncompressed, with fixed times: the same bytes on every host."""
+    """Uncompressed, with fixed times: the same bytes for every worker of one Python. Each module is there
+    compiled too, so that what is forked holds no remains of a compiler; another Python takes the source."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, content in agent_files().items():
             archive.writestr(zipfile.ZipInfo(name), content)
+            archive.writestr(zipfile.ZipInfo(f"{name}c"), _compiled(name, content))
     return target.getvalue()
+
+
+def _compiled(name: str, source: bytes) -> bytes:
+    """As in PEP 552, never compared with the source."""
+    code = compile(source, name, "exec", dont_inherit=True, optimize=2)
+    unchecked = (1).to_bytes(4, "little")
+    return importlib.util.MAGIC_NUMBER + unchecked + importlib.util.source_hash(source) + marshal.dumps(code)

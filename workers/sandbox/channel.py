@@ -46,6 +46,10 @@ class HostChannel:
     def bounds_memory(self) -> bool:
         return self._group is not None
 
+    @property
+    def surely_lives(self) -> bool:
+        return not self._closed and not _poll(self.handle, 0)
+
     def bound_by(self, group: MemoryGroup) -> None:
         """It has been moved into ``group``, which ends with it; the agent waits to hear so."""
         self._group = group
@@ -69,9 +73,12 @@ class HostChannel:
         self._closed = True
         self.writer.close()
         end(self.handle)
+        ended = False
         try:
-            await _readable(self.handle, _END_S)
+            ended = await _readable(self.handle, _END_S)
         finally:
+            # Also where the event loop ends first: its place may not be given away before.
+            _ = ended or _poll(self.handle, _END_S)
             os.close(self.handle)
             if self._own_group and self._group is not None:
                 self._group.remove()

@@ -41,6 +41,7 @@ logger = logging.getLogger(__name__)
 CHECK_S = 2.0
 _ATTEMPTS = 3
 _BEAT_S = 5.0
+_REFILL_S = 0.01
 
 AnyTask = asyncio.Task[Any]
 
@@ -210,7 +211,7 @@ class SandboxPool:
                 trouble = await self._trouble(sandbox)
                 if not trouble:
                     self._line.used(key)
-                    self._refill()
+                    self._refill_soon()
                     return sandbox
                 self._meter.replaced += 1
                 sick, sandbox = sandbox, None
@@ -293,6 +294,10 @@ class SandboxPool:
         owner = taken.owner() if taken.owner is not None else None
         dead = taken.owner is not None and (owner is None or owner.done())
         return dead or taken.home.is_closed() or time.monotonic() - taken.since > self._max_age_s
+
+    def _refill_soon(self) -> None:
+        """Not at once: whoever has just been served would share the processors with it."""
+        asyncio.get_running_loop().call_later(_REFILL_S, self._refill)
 
     def _refill(self) -> None:
         """Make what is missing, as long as nobody waits for a place. A snapshot must have been asked

@@ -12,6 +12,7 @@ import platform
 import struct
 from dataclasses import dataclass
 
+# The kernel reads clone flags, address family and ioctl request as 32 bits: so does the filter.
 # struct seccomp_data: int nr; __u32 arch; __u64 instruction_pointer; __u64 args[6] (little endian)
 _NR, _ARCH, _ARG0, _ARG1 = 0, 4, 16, 24
 
@@ -130,23 +131,36 @@ def filter_program(machine: str = "") -> bytes:
         raise UnknownArchitecture(f"no system call table for {machine!r}")
     arch = _ARCHITECTURES[machine]
 
+    refused = [_op(_RETURN, _ERRNO | errno.EPERM)]
+    allowed = [_op(_RETURN, _ALLOW)]
+    denied = (numbers[arch.column] for numbers in _DENIED.values())
+    answers = {number: refused for number in denied if number is not None}
+    answers[arch.clone3] = [_op(_RETURN, _ERRNO | errno.ENOSYS)]
+    answers[arch.clone] = [_op(_LOAD, _ARG0), _op(_JUMP_SET, _NAMESPACE_FLAGS, 0, 1), *refused, *allowed]
+    # Another process's limits: the agent has the same user. A program sets its own by number 0.
+    for call, only in ((arch.socket, _AF_UNIX), (arch.socketpair, _AF_UNIX), (arch.prlimit64, 0)):
+        answers[call] = [_op(_LOAD, _ARG0), _op(_JUMP_EQ, only, 1, 0), *refused, *allowed]
+    terminal = [_op(_JUMP_EQ, _TIOCSTI, 1, 0), _op(_JUMP_EQ, _TIOCLINUX, 0, 1)]
+    answers[arch.ioctl] = [_op(_LOAD, _ARG1), *terminal, *refused, *allowed]
+
     program = [_op(_LOAD, _ARCH), _op(_JUMP_EQ, arch.audit, 1, 0), _op(_RETURN, _KILL), _op(_LOAD, _NR)]
     if arch.has_x32:
         program += _answer_if(_JUMP_GE, _X32_BIT, _KILL)
     program += _answer_if(_JUMP_GE, _NEWEST + 1, _ERRNO | errno.ENOSYS)
-    program += _answer_if(_JUMP_EQ, arch.clone3, _ERRNO | errno.ENOSYS)
-    for numbers in _DENIED.values():
-        number = numbers[arch.column]
-        if number is not None:
-            program += _answer_if(_JUMP_EQ, number, _ERRNO | errno.EPERM)
-    program += _when(arch.clone, _ARG0, _answer_if(_JUMP_SET, _NAMESPACE_FLAGS, _ERRNO | errno.EPERM))
-    for call in (arch.socket, arch.socketpair):
-        program += _when(call, _ARG0, _answer_unless(_AF_UNIX, _ERRNO | errno.EPERM))
-    # Another process's limits: the agent has the same user. A program sets its own by number 0.
-    program += _when(arch.prlimit64, _ARG0, _answer_unless(0, _ERRNO | errno.EPERM))
-    for request in (_TIOCSTI, _TIOCLINUX):
-        program += _when(arch.ioctl, _ARG1, _answer_if(_JUMP_EQ, request, _ERRNO | errno.EPERM))
-    return b"".join([*program, _op(_RETURN, _ALLOW)])
+    return b"".join([*program, *_search(sorted(answers.items()), otherwise=allowed)])
+
+
+def _search(answers: list[tuple[int, list[bytes]]], *, otherwise: list[bytes]) -> list[bytes]:
+    """Find the number by halving. The kernel walks the program for every call there is when a filter
+    is installed, and for a call that looks at arguments each time: a list would cost each start 0.1 ms."""
+    if not answers:
+        return otherwise
+    if len(answers) == 1:
+        number, answer = answers[0]
+        return [_op(_JUMP_EQ, number, 0, len(answer)), *answer, *otherwise]
+    middle = len(answers) // 2
+    below, above = (_search(half, otherwise=otherwise) for half in (answers[:middle], answers[middle:]))
+    return [_op(_JUMP_GE, answers[middle][0], len(below), 0), *below, *above]
 
 
 def _op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
@@ -155,14 +169,3 @@ def _op(code: int, k: int, if_true: int = 0, if_false: int = 0) -> bytes:
 
 def _answer_if(jump: int, k: int, answer: int) -> list[bytes]:
     return [_op(jump, k, 0, 1), _op(_RETURN, answer)]
-
-
-def _answer_unless(k: int, answer: int) -> list[bytes]:
-    return [_op(_JUMP_EQ, k, 1, 0), _op(_RETURN, answer)]
-
-
-def _when(call: int, argument: int, then: list[bytes]) -> list[bytes]:
-    """For system call ``call`` look at the low half of an argument; the number is loaded again
-    afterwards. The kernel reads clone flags, address family and ioctl request as 32 bits too."""
-    body = [_op(_LOAD, argument), *then, _op(_LOAD, _NR)]
-    return [_op(_JUMP_EQ, call, 0, len(body)), *body]

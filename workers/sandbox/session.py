@@ -39,6 +39,7 @@ from workers.sandbox.verdict import Outcome, Reason, exec_result
 from workers.sandbox.wire import Frame, Lost, Wire, code, number
 
 _ANSWER_S = 60.0  # for anything but a program
+_JUST_S = 1.0
 _OBEY_S = 1.0  # for ending a program that is over its time
 _LIST_BYTES = 64 * MIB
 _FETCH_BYTES = 256 * MIB
@@ -53,6 +54,11 @@ class Channel(Protocol):
 
     @property
     def bounds_memory(self) -> bool: ...
+
+    @property
+    def surely_lives(self) -> bool:
+        """Its first process is there at this moment; False where that cannot be seen from here."""
+        ...
 
     def mark(self) -> None:
         """A program is about to start: what is measured counts from now."""
@@ -91,6 +97,7 @@ class AgentSandbox:
         self._numbers = itertools.count(1)
         self._ran_code = False
         self._gone = ""
+        self._heard_at = time.monotonic()
         self._base: Snapshot | None = None
         self._last: Snapshot | None = None
 
@@ -176,8 +183,10 @@ class AgentSandbox:
             await self.restore(self._base)
 
     async def ping(self) -> None:
-        """Does it still answer?"""
-        await self._ask("ping")
+        """Does it still answer? One that has just done so, and lives, is not asked again."""
+        self._check_open()
+        if time.monotonic() - self._heard_at > _JUST_S or not self._channel.surely_lives:
+            await self._ask("ping")
 
     async def close(self) -> None:
         self._gone = self._gone or "the sandbox is closed"
@@ -263,6 +272,7 @@ class AgentSandbox:
             if frame.header.get("id") != id:
                 raise Lost("the sandbox answered what was not asked")
             if frame.kind == "done":
+                self._heard_at = time.monotonic()
                 return b"".join(data)
             if frame.kind == "error":
                 raise _error(frame)

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from workers.sandbox.bundle import agent_zip
 from workers.sandbox.descriptors import Descriptors
@@ -62,7 +62,7 @@ class Zygote:
         """Ask for a copy that makes sandboxes too, and returns the socket to it: it says there that it
         is ready, then ``spawn`` takes it. Does not wait. Raises ``ZygoteFailed``."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        return _send(self._control, {"copy": True}, ours, theirs)
+        return _send(self._control, b"copy", ours, theirs)
 
     def close(self) -> None:
         """End it and every sandbox that it made."""
@@ -94,14 +94,13 @@ class Zygote:
 def spawn(control: socket.socket, size: int, *, moves: bool = False) -> socket.socket:
     """A sandbox from whatever listens on ``control``; see ``Zygote.spawn``."""
     ours, theirs = socket.socketpair()
-    return _send(control, {"uid": _INSIDE_UID, "bytes": size, "moves": moves}, ours, theirs)
+    asked = b"%d %d %d" % (_INSIDE_UID, size, moves)
+    return _send(control, asked, ours, theirs)
 
 
-def _send(
-    control: socket.socket, asked: dict[str, Any], ours: socket.socket, theirs: socket.socket
-) -> socket.socket:
+def _send(control: socket.socket, asked: bytes, ours: socket.socket, theirs: socket.socket) -> socket.socket:
     try:
-        socket.send_fds(control, [json.dumps(asked).encode()], [theirs.fileno()])
+        socket.send_fds(control, [asked], [theirs.fileno()])
     except OSError as error:
         ours.close()
         raise ZygoteFailed(f"the warm interpreter is gone ({error})") from error
@@ -124,8 +123,11 @@ def start_zygote(
             asked = {"preimport": list(preimport), "seccomp": descriptors.memory(filter_program)}
             inner = [python.executable, "-s", "-S", "-P", "-B", AGENT]
             inner += ["zygote", str(theirs.fileno()), json.dumps(asked)]
+            options = bwrap_options(bwrap, python, image, descriptors.memory)
+            # Symbols are looked up once here, not again in every fork; the usual seed is there already.
+            options += ["--setenv", "LD_BIND_NOW", "1", "--setenv", "FLYWHEEL_SEED", "0"]
             process = subprocess.Popen(
-                [*bwrap_options(bwrap, python, image, descriptors.memory), "--", *inner],
+                [*options, "--", *inner],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=said,

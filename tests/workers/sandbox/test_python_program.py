@@ -88,6 +88,18 @@ PROGRAMS = {
     "an atexit function that fails": "import atexit\natexit.register(lambda: 1/0)\nprint('done')",
     "a closed stdout": "import sys, os\nprint('lost'); os.close(1)",
     "a thread that fails": "import threading\nt = threading.Thread(target=lambda: 1/0); t.start(); t.join()",
+    "a fork beside a thread": """
+        import os, sys, threading
+        going = threading.Event()
+        threading.Thread(target=going.wait).start()
+        child = os.fork()
+        if child == 0:
+            print(threading.active_count(), threading.current_thread() is threading.main_thread(), flush=True)
+            os._exit(0)
+        os.waitpid(child, 0)
+        print(threading.active_count())
+        going.set()
+    """,
     "signals": """
         import signal
         for number in sorted(signal.valid_signals()):

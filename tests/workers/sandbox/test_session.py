@@ -3,6 +3,7 @@
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ class FakeChannel:
     """A ``Channel`` whose agent is ``answer``: the frames to send for each request's header."""
 
     bounds_memory = False
+    surely_lives = False
     ooms = 0
 
     def __init__(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -275,3 +277,35 @@ def test_words_that_are_no_command_line_are_refused() -> None:
         error, channel = against(lambda asked: [], lambda sandbox, argv=argv: sandbox.exec(argv))
         assert type(error) is ValueError
         assert not channel.killed
+
+
+def test_a_sandbox_is_asked_whether_it_answers_unless_it_has_just_done_so_and_surely_lives() -> None:
+    asked: list[str] = []
+
+    def answer(header: dict[str, Any]) -> list[bytes]:
+        asked.append(header["op"])
+        return [pack({"id": header["id"], "kind": "done"})]
+
+    async def three_times(sandbox: AgentSandbox) -> list[int]:
+        counts = []
+        for surely_lives, heard_ago_s in ((False, 0.0), (True, 0.0), (True, 60.0)):
+            sandbox._channel.surely_lives = surely_lives  # type: ignore[misc]
+            sandbox._heard_at = time.monotonic() - heard_ago_s
+            await sandbox.ping()
+            counts.append(len(asked))
+        return counts
+
+    counts, _ = against(answer, three_times)
+
+    assert counts == [1, 1, 2]
+
+
+def test_a_closed_sandbox_does_not_answer_however_recent_its_word() -> None:
+    async def closed(sandbox: AgentSandbox) -> str:
+        sandbox._channel.surely_lives = True  # type: ignore[misc]
+        await sandbox.close()
+        with pytest.raises(SandboxGone) as gone:
+            await sandbox.ping()
+        return gone.value.reason
+
+    assert against(lambda header: [], closed)[0] == "the sandbox is closed"

@@ -296,3 +296,20 @@ def test_more_at_once_than_there_are_groups_in_reserve(own: BubblewrapBackend) -
 
     assert asyncio.run(many()) == ["ok\n"] * 20
     until(lambda: not programs_of() and not agents_of(), what="no program and no sandbox is left")
+
+
+def test_a_sandbox_is_gone_when_the_event_loop_has_ended_that_ran_its_program(own: BubblewrapBackend) -> None:
+    """``run`` does not wait for the last of it, but the end of the loop does."""
+    before = agents_of()
+
+    results = [asyncio.run(own.run(SPEC, ["/bin/true"])).status for _ in range(3)]
+
+    assert results == ["ok"] * 3
+    assert alive(agents_of() - before) == set()
+
+
+def test_the_warm_interpreter_holds_no_module_that_only_makes_forks_dearer(own: BubblewrapBackend) -> None:
+    dear = ("socket", "selectors", "signal", "platform", "fcntl", "array", "subprocess", "typing")
+    code = f"import sys; print([name for name in {dear} if name in sys.modules])"
+
+    assert asyncio.run(own.run(SPEC, ["python", "-c", code])).stdout.text == "[]\n"

@@ -7,15 +7,12 @@ limits of this program, its command line and environment.
 from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]  # without enums, which cost a forked program time
-import fcntl
-import json
 import os
-import resource
-import socket
 import struct
 import sys
 
-from . import kernel
+from . import kernel, sockets
+from .frames import decode, encode
 from .python_program import FLAGS, Warm, get_ready, program
 
 TYPE_CHECKING = False
@@ -25,8 +22,18 @@ if TYPE_CHECKING:
 
 MOST_DESCRIPTORS = 512  # the agent never has a higher one; without close_range() each costs a call
 _CHANNEL = 3
+_ABOVE = 64
 _UNKNOWN = 128 << 20
 _LENGTHS = struct.Struct("!II")
+_LIMITS = {
+    "cpu": kernel.RLIMIT_CPU,
+    "address": kernel.RLIMIT_AS,
+    "files": kernel.RLIMIT_NOFILE,
+    "bytes": kernel.RLIMIT_FSIZE,
+    "stack": kernel.RLIMIT_STACK,
+    "processes": kernel.RLIMIT_NPROC,
+    "core": kernel.RLIMIT_CORE,
+}
 
 
 class Become(BaseException):
@@ -37,17 +44,19 @@ class Become(BaseException):
 
 
 class Sheath:
-    """What lies between the agent and its programs. ``drops``: there are capabilities to give up."""
+    """What lies between the agent and its programs. ``drops``: there are capabilities to give up. Made
+    once, before anything is forked."""
 
     def __init__(self, *, workspace: str, seccomp: kernel.Seccomp | None, drops: bool, warm: Warm) -> None:
         self.workspace = workspace
         self.seccomp = seccomp
         self.drops = drops
         self.warm = warm
+        self.most = {name: kernel.hard_limit(kind) for name, kind in _LIMITS.items()}
         self.own_address_space = _UNKNOWN
         try:
             with open("/proc/self/statm", "rb") as stream:
-                self.own_address_space = int(stream.read().split()[0]) * resource.getpagesize()
+                self.own_address_space = int(stream.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
         except OSError:
             return  # this process is hidden already
 
@@ -61,8 +70,7 @@ class Unborn:
         theirs[0], self.ends["in"] = os.pipe2(os.O_CLOEXEC)
         for number, name in ((1, "out"), (2, "err")):
             self.ends[name], theirs[number] = os.pipe2(os.O_CLOEXEC)
-        ours, other = socket.socketpair()
-        self.ends["talk"], theirs[_CHANNEL] = ours.detach(), other.detach()
+        self.ends["talk"], theirs[_CHANNEL] = sockets.pair()
         self.pid = os.fork()
         if self.pid == 0:
             _wait(sheath, theirs)
@@ -71,7 +79,7 @@ class Unborn:
 
     def start(self, limits: dict[str, int], words: bytes, *, stdin: bool, talk: bool) -> None:
         """``words`` is JSON: argv and env. What is not wanted of the streams is closed."""
-        told = json.dumps({"limits": limits, "stdin": stdin, "talk": talk}).encode()
+        told = encode({"limits": limits, "stdin": stdin, "talk": talk})
         view = memoryview(b"".join((_LENGTHS.pack(len(told), len(words)), told, words)))
         try:
             while view:
@@ -94,17 +102,17 @@ def _wait(sheath: Sheath, theirs: dict[int, int]) -> NoReturn:
     run = None
     try:
         _confine(sheath, theirs)
-        get_ready(sheath.warm)
+        get_ready()
         first, second = _LENGTHS.unpack(_read(_LENGTHS.size))
-        told, words = json.loads(_read(first)), json.loads(_read(second))
+        told, words = decode(_read(first)), decode(_read(second))
         argv, env = words["argv"], words["env"]
         _plumb(told, env)
         os.chdir(sheath.workspace)
-        _limit(told["limits"], sheath.own_address_space)
+        _limit(told["limits"], sheath)
         if argv[0] == "python":
             plan = sheath.warm.plan(argv, env)
             if plan is not None:
-                run = program(plan, env, sheath.warm.extra_path(env))
+                run = program(plan, env, sheath.warm, stdin=told["stdin"])
     except BaseException as error:
         _say(f"sandbox: the program could not be started: {type(error).__name__}: {error}")
         os._exit(126)
@@ -118,18 +126,15 @@ def _confine(sheath: Sheath, theirs: dict[int, int]) -> None:
     _signal.set_wakeup_fd(-1)
     _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
     _signal.signal(_signal.SIGINT, _signal.default_int_handler)
-    # Above all numbers in use first, so that none is overwritten before it is moved.
-    moved = {number: fcntl.fcntl(theirs[number], fcntl.F_DUPFD_CLOEXEC, 64) for number in theirs}
-    for number, descriptor in moved.items():
+    if min(theirs.values()) <= _CHANNEL:  # above all numbers in use first: none is overwritten unmoved
+        theirs = {number: os.dup2(theirs[number], _ABOVE + number, inheritable=False) for number in theirs}
+    for number, descriptor in theirs.items():
         os.dup2(descriptor, number, inheritable=True)
-    os.closerange(max(moved) + 1, MOST_DESCRIPTORS)
+    os.closerange(_CHANNEL + 1, MOST_DESCRIPTORS)
     _prefer_for_oom()
     os.umask(0o022)
     if sheath.drops:
-        # The first program's process is forked before the agent itself gives these up.
-        kernel.drop_bounding_set()
         kernel.set_capabilities(0)
-        kernel.no_new_privileges()
     kernel.set_dumpable(True)
     if sheath.seccomp is not None:
         sheath.seccomp.install()
@@ -146,21 +151,12 @@ def _plumb(told: dict[str, Any], env: dict[str, str]) -> None:
         os.close(nothing)
 
 
-def _limit(limits: dict[str, int], own_address_space: int) -> None:
-    address = limits["address"] + own_address_space
-    for kind, soft, hard in (
-        (resource.RLIMIT_CPU, limits["cpu"], limits["cpu"] + 1),
-        (resource.RLIMIT_AS, address, address),
-        (resource.RLIMIT_NOFILE, limits["files"], limits["files"]),
-        (resource.RLIMIT_FSIZE, limits["bytes"], limits["bytes"]),
-        (resource.RLIMIT_STACK, limits["stack"], limits["stack"]),
-        (resource.RLIMIT_NPROC, limits["processes"], limits["processes"]),
-        (resource.RLIMIT_CORE, 0, 0),
-    ):
-        most = resource.getrlimit(kind)[1]
-        if most != resource.RLIM_INFINITY:
-            soft, hard = min(soft, most), min(hard, most)
-        resource.setrlimit(kind, (soft, hard))
+def _limit(limits: dict[str, int], sheath: Sheath) -> None:
+    asked = {**limits, "address": limits["address"] + sheath.own_address_space, "core": 0}
+    for name, kind in _LIMITS.items():
+        soft, most = asked[name], sheath.most[name]
+        hard = soft + 1 if name == "cpu" else soft
+        kernel.set_limit(kind, min(soft, most), min(hard, most))
 
 
 def _prefer_for_oom() -> None:

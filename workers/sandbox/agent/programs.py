@@ -9,8 +9,8 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]  # without enums, which cost a forked program time
 import os
 import select
-import socket
 
+from . import sockets
 from .birth import Sheath, Unborn
 from .frames import Stream
 
@@ -27,6 +27,10 @@ class Programs:
         self._stream = stream
         self._sheath = sheath
         self._next: Unborn | None = None
+        self._wake = self._woken = -1
+
+    def begin(self) -> None:
+        """From now on this process watches for the end of its children."""
         self._wake, self._woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         _signal.signal(_signal.SIGCHLD, _nothing)
         _signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
@@ -82,6 +86,12 @@ class _Run:
         self._to_stdin = stdin
         self._to_talk = bytearray()
         self._hang_up = False
+        self._talk_wanted = 0
+        self._poll = select.poll()
+        for descriptor in (stream.read_fd, wake, self._ours["out"], self._ours["err"]):
+            self._poll.register(descriptor, select.POLLIN)
+        if "in" in self._ours:
+            self._poll.register(self._ours["in"], select.POLLOUT)
 
     def watch(self) -> None:
         while self._status is None:
@@ -113,19 +123,14 @@ class _Run:
         """Wait for one thing to happen and do what it asks for."""
         while (frame := self._stream.take()) is not None:
             self._obey(*frame)
-        poll = select.poll()
-        poll.register(self._stream.read_fd, select.POLLIN)
-        poll.register(self._wake, select.POLLIN)
-        for name in ("out", "err"):
-            if name in self._ours:
-                poll.register(self._ours[name], select.POLLIN)
-        if "in" in self._ours:
-            poll.register(self._ours["in"], select.POLLOUT)
         if "talk" in self._ours:
             wanted = (0 if self._hold else select.POLLIN) | (select.POLLOUT if self._to_talk else 0)
             if wanted:
-                poll.register(self._ours["talk"], wanted)
-        ready = {descriptor for descriptor, _ in poll.poll()}
+                self._poll.register(self._ours["talk"], wanted)
+            elif self._talk_wanted:
+                self._poll.unregister(self._ours["talk"])
+            self._talk_wanted = wanted
+        ready = {descriptor for descriptor, _ in self._poll.poll()}
         for name in ("out", "err"):
             if self._ours.get(name) in ready:
                 self._forward(name)
@@ -156,6 +161,12 @@ class _Run:
         elif op in ("hold", "go_on"):
             self._hold = op == "hold"
 
+    def _close(self, name: str) -> None:
+        descriptor = self._ours.pop(name)
+        if name != "talk" or self._talk_wanted:
+            self._poll.unregister(descriptor)
+        os.close(descriptor)
+
     def _forward(self, name: str) -> bool:
         """One chunk of output to the host; False when there is none."""
         try:
@@ -165,7 +176,7 @@ class _Run:
         except OSError:
             chunk = b""
         if not chunk or self._over:
-            os.close(self._ours.pop(name))
+            self._close(name)
             return False
         self._totals[name] += len(chunk)
         self._stream.send({"id": self._id, "kind": name}, chunk)
@@ -182,7 +193,7 @@ class _Run:
         except OSError:
             chunk = b""
         if not chunk:
-            os.close(self._ours.pop("talk"))
+            self._close("talk")
             self._stream.send({"id": self._id, "kind": "talk_end"})
             return False
         self._stream.send({"id": self._id, "kind": "talk"}, chunk)
@@ -200,8 +211,7 @@ class _Run:
         except OSError:
             self._to_talk.clear()
         if self._hang_up:
-            with socket.socket(fileno=os.dup(self._ours["talk"])) as talk:
-                talk.shutdown(socket.SHUT_WR)
+            sockets.hang_up(self._ours["talk"])
             self._hang_up = False
 
     def _feed(self) -> None:
@@ -212,7 +222,7 @@ class _Run:
         except OSError:
             self._to_stdin = b""
         if not self._to_stdin:
-            os.close(self._ours.pop("in"))
+            self._close("in")
 
     def _end(self) -> None:
         """End and wait for all that is left."""

@@ -26,12 +26,14 @@ FLAGS = ("-s", "-S", "-P", "-B")
 # Variables that an interpreter reads at its start but that a forked one has read already.
 _ADJUSTABLE = ("PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONHASHSEED", "PYTHONDONTWRITEBYTECODE")
 _AT_START = ("LANG", "LC_ALL", "LC_CTYPE", "LD_PRELOAD", "LD_LIBRARY_PATH", "OMP_NUM_THREADS")
+_HERE = (lambda: None).__code__.co_filename  # as tracebacks name this file
 
 
 class Plan:
     """``kind`` is ``-c``, ``-m`` or ``script``; ``what`` the code, module or path."""
 
     def __init__(self, kind: str, what: str, arguments: list[str], *, unbuffered: bool) -> None:
+        self.differences: list[str] = []  # of the environment, by name
         self.kind = kind
         self.what = what
         self.arguments = arguments
@@ -41,29 +43,44 @@ class Plan:
 class Warm:
     """What this process was before it ran any program, to be compared and restored."""
 
-    def __init__(self, own: str) -> None:
-        """``own`` is the package that the agent itself is."""
-        self.environment = dict(os.environ)
+    runs_program = False
+
+    def __init__(self, own: dict[str, types.ModuleType]) -> None:
+        """``own`` are the agent's modules, kept here alone."""
         self.own = own
-        self.path = list(sys.path)
+        self.environment = dict(os.environ)
+        for descriptor in (0, 1, 2):
+            _adopt_stream(descriptor, _as_in_a_program(descriptor))
+        main = types.ModuleType("__main__")
+        main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
+        sys.modules["__main__"] = main
+        self.loaded = frozenset(sys.modules)
+        self.last_loaded = next(reversed(sys.modules))
         standard = {"builtins", "sys", "os", "io", "abc", "codecs", "encodings", "posix", "stat", "posixpath"}
         self.modules = {name.partition(".")[0] for name in sys.modules} - standard
+        self.modules.update(name.partition(".")[0] for name in own)
 
     def plan(self, argv: list[str], environment: dict[str, str]) -> Plan | None:
         """How to run ``python argv[1:]`` by forking; None where only a fresh interpreter is the same."""
-        for name, value in environment.items():
+        differences = self._differences(environment)
+        for name in differences:
             if name.startswith("PYTHON") and name not in _ADJUSTABLE:
                 return None
-            if name in _AT_START and value != self.environment.get(name):
+            if name in _AT_START or name == "PYTHONHASHSEED":
                 return None
-        if environment.get("PYTHONHASHSEED") != self.environment.get("PYTHONHASHSEED"):
-            return None
-        if any(name not in environment for name in _AT_START if name in self.environment):
-            return None
         for folder in self.extra_path(environment):
             if self._shadows(folder):
                 return None
-        return _parsed(argv, bool(environment.get("PYTHONUNBUFFERED")))
+        plan = _parsed(argv, bool(environment.get("PYTHONUNBUFFERED")))
+        if plan is not None:
+            plan.differences = differences
+        return plan
+
+    def _differences(self, environment: dict[str, str]) -> list[str]:
+        """The names of what is not as it is here."""
+        usual = self.environment
+        changed = [name for name, value in environment.items() if usual.get(name) != value]
+        return [*changed, *(usual.keys() - environment)]
 
     def extra_path(self, environment: dict[str, str]) -> list[str]:
         """What PYTHONPATH adds to that of the warm interpreter."""
@@ -95,41 +112,33 @@ def _parsed(argv: list[str], unbuffered: bool) -> Plan | None:
     return Plan("script", rest[0], rest[1:], unbuffered=unbuffered)
 
 
-def get_ready(warm: Warm) -> None:
-    """What a forked process can do before it knows its program: forget the agent, have fresh streams."""
-    for name in [name for name in sys.modules if name.startswith(warm.own)]:
-        if name.partition(".")[0] == warm.own:
-            del sys.modules[name]
-    sys.path[:] = [entry for entry in warm.path if not entry.endswith("/agent.zip")]
-    _stream(1, unbuffered=False)
-    _stream(2, unbuffered=False)
-    main = types.ModuleType("__main__")
-    main.__dict__.update(__builtins__=sys.modules["builtins"], __annotations__={})
-    sys.modules["__main__"] = main
+def get_ready() -> None:
+    """What a forked process can do before it knows its program."""
     if "numpy.random" in sys.modules:
         sys.modules["numpy.random"].seed()
 
 
-def program(plan: Plan, environment: dict[str, str], extra_path: list[str]) -> Callable[[], None]:
+def program(plan: Plan, environment: dict[str, str], warm: Warm, *, stdin: bool) -> Callable[[], None]:
     """Make this process, which is ready, a fresh interpreter; what is returned runs the program and never
     returns. Call it from the bottom of the stack, outside any ``except``."""
-    _adopt(environment)
-    sys.path[:0] = extra_path
+    _adopt(environment, plan.differences)
+    sys.path[:0] = warm.extra_path(environment)
     sys.orig_argv = [sys.executable, *FLAGS, plan.what, *plan.arguments]
     first = {"-c": "-c", "-m": "-m"}.get(plan.kind, plan.what)
     sys.argv = [first, *plan.arguments]
-    _stream(0, unbuffered=False)
+    if stdin:
+        _adopt_stream(0, _stream(0, unbuffered=False))
     if plan.unbuffered:
-        _stream(1, unbuffered=True)
-        _stream(2, unbuffered=True)
+        for descriptor in (1, 2):
+            _adopt_stream(descriptor, _stream(descriptor, unbuffered=True))
     main = sys.modules["__main__"]
-    baseline = set(sys.modules)
     gc.enable()
+    Warm.runs_program = True
     leave = os._exit
 
     def run() -> None:
         code = _guarded(lambda: _run(plan, main))
-        code = _finish(code, main, baseline)
+        code = _finish(code, main, warm)
         leave(code)
 
     return run
@@ -141,25 +150,20 @@ def rehearse_program(warm: Warm) -> None:
     warm.plan(["python", "-c", "pass"], environment)
     warm.plan(["python", "-m", "nothing"], environment)
     warm.extra_path(environment)
-    _adopt(environment)
-    kept = sys.stdin, sys.stdout, sys.stderr, sys.__stdin__, sys.__stdout__, sys.__stderr__
-    for descriptor in (0, 1, 2):
-        _stream(descriptor, unbuffered=False)
+    _adopt(environment, list(environment))
     _flush()
-    sys.stdin, sys.stdout, sys.stderr = kept[:3]
-    sys.__stdin__, sys.__stdout__, sys.__stderr__ = kept[3:]  # type: ignore[misc]
     main = types.ModuleType("rehearsal")
     _guarded(lambda: _run(Plan("-c", "pass", [], unbuffered=False), main))
     _clear(main.__dict__)
 
 
-def _adopt(environment: dict[str, str]) -> None:
+def _adopt(environment: dict[str, str], differences: list[str]) -> None:
     """Set what differs: each call costs."""
-    for name in [name for name in os.environ if name not in environment]:
-        del os.environ[name]
-    for name, value in environment.items():
-        if os.environ.get(name) != value:
-            os.environ[name] = value
+    for name in differences:
+        if name in environment:
+            os.environ[name] = environment[name]
+        else:
+            del os.environ[name]
     if "TZ" in environment:
         time.tzset()
 
@@ -193,7 +197,7 @@ def _guarded(call: Callable[[], None]) -> int:
     except BaseException as error:
         # The innermost frames that are ours: _guarded, the lambda, _run (and runpy's stay, as always).
         trace = error.__traceback__
-        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        while trace is not None and trace.tb_frame.f_code.co_filename == _HERE:
             trace = trace.tb_next
         interrupted = isinstance(error, KeyboardInterrupt)
         sys.excepthook(type(error), error.with_traceback(trace), trace)
@@ -215,22 +219,37 @@ def _exit_code(leaving: SystemExit) -> int:
     return 1
 
 
-def _finish(code: int, main: types.ModuleType, baseline: set[str]) -> int:
+def _finish(code: int, main: types.ModuleType, warm: Warm) -> int:
     """The end of an interpreter, in its order."""
     threads = sys.modules.get("threading")
-    if threads is not None:
-        shut = getattr(threads, "_shutdown", None)
-        if shut is not None:
-            _quiet(shut)
+    shut = getattr(threads, "_shutdown", None)
+    if shut is not None and (atexit._ncallbacks() or not _had_one_thread(threads)):
+        _quiet(shut)
     _quiet(atexit._run_exitfuncs)
     failed = _flush()
     _clear(main.__dict__)
-    for name in [name for name in sys.modules if name not in baseline]:
+    for name in _loaded_since(warm):
         module = sys.modules.pop(name, None)
         if module is not None and isinstance(getattr(module, "__dict__", None), dict):
             _clear(module.__dict__)
-    _quiet(gc.collect)
+    # What there was before is frozen, so without a collection yet all is in the youngest generation.
+    _quiet(lambda: gc.collect(2 if any(gc.get_count()[1:]) else 0))
     return 120 if failed or _flush() else code
+
+
+def _had_one_thread(threads: Any) -> bool:
+    """Nobody is to be waited for, and nobody would see that the main thread was not told to stop."""
+    try:
+        only_main = len(threads._active) == 1 and len(threads._shutdown_locks) <= 1
+        return only_main and not threads._threading_atexits
+    except Exception:
+        return False  # the program put something else in its place
+
+
+def _loaded_since(warm: Warm) -> list[str]:
+    if len(sys.modules) == len(warm.loaded) and next(reversed(sys.modules)) == warm.last_loaded:
+        return []  # without touching each name
+    return [name for name in sys.modules if name not in warm.loaded]
 
 
 def _quiet(call: Callable[[], Any]) -> None:
@@ -269,7 +288,7 @@ def _flush() -> bool:
     return failed
 
 
-def _stream(descriptor: int, *, unbuffered: bool) -> None:
+def _stream(descriptor: int, *, unbuffered: bool) -> io.TextIOWrapper:
     """A standard stream as an interpreter makes it under C.UTF-8."""
     name, mode = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))[descriptor]
     raw = io.FileIO(descriptor, mode, closefd=False)
@@ -288,5 +307,27 @@ def _stream(descriptor: int, *, unbuffered: bool) -> None:
         write_through=unbuffered,
     )
     text.mode = mode  # type: ignore[misc]
-    setattr(sys, name, text)
-    setattr(sys, f"__{name}__", text)
+    return text
+
+
+def _adopt_stream(descriptor: int, stream: io.TextIOWrapper) -> None:
+    name = ("stdin", "stdout", "stderr")[descriptor]
+    setattr(sys, name, stream)
+    setattr(sys, f"__{name}__", stream)
+
+
+def _as_in_a_program(descriptor: int) -> io.TextIOWrapper:
+    """A stream looks at its descriptor when it is made, so something of the kind is put there first."""
+    if descriptor == 0:
+        sample = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    else:
+        end, sample = os.pipe2(os.O_CLOEXEC)
+        os.close(end)
+    kept = os.dup(descriptor)
+    os.dup2(sample, descriptor)
+    try:
+        return _stream(descriptor, unbuffered=False)
+    finally:
+        os.dup2(kept, descriptor)
+        os.close(kept)
+        os.close(sample)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 
+from . import sockets
 from .birth import Sheath
 from .frames import Stream, pack
 from .programs import Programs
@@ -25,19 +25,20 @@ _PROGRAM: dict[str, Any] = {"argv": ["/bin/true"]}
 
 def rehearse(sheath: Sheath, warm: Warm) -> None:
     """Runs a few programs that do nothing, as this process's children: it must have no others."""
-    ours, theirs = socket.socketpair()
-    stream = Stream(theirs.fileno(), theirs.fileno())
+    ours, theirs = sockets.pair()
+    stream = Stream(theirs, theirs)
     programs = Programs(stream, sheath)
+    programs.begin()
     words = json.dumps({**_PROGRAM, "env": dict(os.environ)}).encode()
     most = 1 << 40
     limits = {"cpu": 60, "address": most, "files": 64, "bytes": most, "stack": 8 << 20, "processes": 4096}
     request = {"op": "exec", "id": 1, "output": most, "limits": limits, "words": len(words)}
     for _ in range(_TIMES):
-        ours.send(pack(request, words))
+        os.write(ours, pack(request, words))
         header, body = stream.receive(programs.prepare)
         programs.run(header, body, b"")
-        ours.recv(1 << 16)
+        os.read(ours, 1 << 16)
         rehearse_program(warm)
     programs.close()
-    ours.close()
-    theirs.close()
+    os.close(ours)
+    os.close(theirs)

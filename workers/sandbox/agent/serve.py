@@ -10,6 +10,7 @@ import json
 import os
 
 from . import kernel
+from .archives import unpack
 from .files import Unsafe, Workspace, clear
 from .frames import BODY_LIMIT, Stream
 from .programs import Programs
@@ -52,17 +53,13 @@ class _Body:
 
 
 class Agent:
-    """``mounts`` says that the small folders are ours to mount, with ``bytes`` each. ``moves``: the host
-    will move this process into a memory cgroup and then speak; nothing may be forked before that.
-    Such sandboxes are many, so that none of them has a process waiting either."""
+    """``mounts`` says that the small folders are ours to mount. Made before anything is forked: in a fork
+    each object that is made anew costs more."""
 
-    def __init__(
-        self, stream: Stream, programs: Programs, root: str, *, mounts: bool, bytes: int, moves: bool
-    ) -> None:
+    def __init__(self, stream: Stream, programs: Programs, root: str, *, mounts: bool) -> None:
         self._stream = stream
         self._mounts = mounts
-        self._bytes = bytes
-        self._moves = moves
+        self._bytes = 0
         self._root = root
         self._workspace = Workspace(self._root)
         self._programs = programs
@@ -78,10 +75,14 @@ class Agent:
             "reset": self._reset,
         }
 
-    def serve(self) -> None:
-        """Returns never; in a program that was forked it raises ``Become``."""
-        idle = None if self._moves else self._programs.prepare
-        if self._moves:
+    def serve(self, bytes: int, *, moves: bool) -> None:
+        """Returns never; in a program that was forked it raises ``Become``. Each small folder holds
+        ``bytes``. ``moves``: the host will move this process into a memory cgroup and then speak; nothing
+        may be forked before that. Such sandboxes are many, so that none of them has a process waiting
+        either."""
+        self._bytes = bytes
+        idle = None if moves else self._programs.prepare
+        if moves:
             self._stream.receive()
         else:
             self._programs.prepare()
@@ -136,8 +137,6 @@ class Agent:
         self._done(header)
 
     def _put_archive(self, header: dict[str, Any], body: _Body) -> None:
-        from .archives import unpack
-
         unpack(self._workspace, body.rest(), self._bytes)
         self._done(header)
 

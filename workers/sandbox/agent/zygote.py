@@ -11,21 +11,21 @@ from __future__ import annotations
 
 import _signal  # type: ignore[import-not-found]
 import gc
-import json
 import os
-import socket
 
-from . import kernel
+from . import kernel, sockets
 from .birth import MOST_DESCRIPTORS, Become, Sheath
-from .frames import Stream, pack
+from .frames import Stream, encode, pack, say_hello
 from .programs import Programs
-from .python_program import Warm
 from .rehearsal import rehearse
+from .serve import Agent, mount_folders
+from .warm import warm_up
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+COPY = b"copy"  # any other message asks for a sandbox: user, bytes, whether it will be moved
 _CHANNEL = 9
 _NO_PROGRAMS = kernel.MS_NOSUID | kernel.MS_NOEXEC
 _NO_DEVICES = kernel.MS_NOSUID | kernel.MS_NODEV
@@ -33,57 +33,48 @@ _NO_DEVICES = kernel.MS_NOSUID | kernel.MS_NODEV
 
 class Zygote:
     def __init__(self, control: int, options: dict[str, Any]) -> None:
-        from .start import _OWN, warm_up
-
-        self._control = socket.socket(fileno=control)
+        self._control = sockets.of(control)
         program = os.pread(int(options["seccomp"]), 1 << 16, 0)
         os.close(int(options["seccomp"]))
         try:
-            warm_up(options["preimport"])
+            warm = warm_up(options["preimport"])
         except BaseException as error:
-            self._control.send(json.dumps({"error": f"{type(error).__name__}: {error}"[:500]}).encode())
+            self._control.send(encode({"error": f"{type(error).__name__}: {error}"[:500]}))
             os._exit(1)
-        self._sheath = Sheath(
-            workspace="/workspace", seccomp=kernel.Seccomp(program), drops=True, warm=Warm(_OWN)
-        )
-        rehearse(Sheath(workspace="/", seccomp=None, drops=False, warm=self._sheath.warm), self._sheath.warm)
+        sheath = Sheath(workspace="/workspace", seccomp=kernel.Seccomp(program), drops=True, warm=warm)
+        stream = Stream(_CHANNEL, _CHANNEL)
+        self._programs = Programs(stream, sheath)
+        self._agent = Agent(stream, self._programs, sheath.workspace, mounts=True)
+        rehearse(Sheath(workspace="/", seccomp=None, drops=False, warm=warm), warm)
         gc.freeze()
         _signal.signal(_signal.SIGCHLD, _signal.SIG_IGN)  # the kernel reaps sandboxes that have ended
         self._control.send(b"{}")
 
     def serve(self) -> None:
         while True:
-            message, descriptors, _, _ = socket.recv_fds(self._control, 4096, 1)
-            if not message or not descriptors:
+            message, channel = sockets.receive(self._control, 4096)
+            if not message or channel < 0:
                 os._exit(0)
-            asked = json.loads(message)
-            copy = bool(asked.get("copy"))
             try:
-                pid = os.fork() if copy else kernel.clone_into_namespaces()
+                pid = os.fork() if message == COPY else kernel.clone_into_namespaces()
             except OSError as error:
-                _refuse(descriptors[0], error)
+                _refuse(channel, error)
                 pid = -1
-            if pid == 0 and copy:
-                self._be_copy(descriptors[0])
+            if pid == 0 and message == COPY:
+                self._be_copy(channel)
             elif pid == 0:
-                self._sandbox(descriptors[0], asked)
+                self._sandbox(channel, *(int(word) for word in message.split()))
             else:
-                os.close(descriptors[0])
+                os.close(channel)
 
     def _be_copy(self, control: int) -> None:
-        from .start import say_hello
-
         self._control.close()
-        self._control = socket.socket(fileno=control)
+        self._control = sockets.of(control)
         say_hello(control, handle=True)
 
-    def _sandbox(self, channel: int, asked: dict[str, Any]) -> None:
-        """The first process of a sandbox. The process of its first program is forked before the folders
-        are mounted: what each has to do then happens side by side."""
-        from .serve import Agent, mount_folders
-        from .start import say_hello
-
-        size, moves = int(asked["bytes"]), bool(asked.get("moves"))
+    def _sandbox(self, channel: int, uid: int, size: int, moves: int) -> None:
+        """The first process of a sandbox. The process of its first program is forked as early as can be:
+        what each has to do then happens side by side, and few pages are copied in both."""
         try:
             os.dup2(channel, _CHANNEL, inheritable=False)
             self._control.detach()  # closed by number here, never by its object
@@ -91,32 +82,31 @@ class Zygote:
             os.closerange(_CHANNEL + 1, MOST_DESCRIPTORS)
             _signal.signal(_signal.SIGCHLD, _signal.SIG_DFL)
             os.setsid()  # the scheduler's group, where it has such: many processes weigh as one sandbox
-            _map_user(asked["uid"])
-            stream = Stream(_CHANNEL, _CHANNEL)
-            programs = Programs(stream, self._sheath)
+            _map_user(uid)
+            # Also for every program: what is given up here is gone in what is forked from here.
+            kernel.drop_bounding_set()
+            kernel.no_new_privileges()
+            self._programs.begin()
             if not moves:
-                programs.prepare()
+                self._programs.prepare()
             kernel.mount("proc", "/proc", "proc", _NO_DEVICES | kernel.MS_NOEXEC, "hidepid=invisible")
             kernel.mount("devpts", "/dev/pts", "devpts", _NO_PROGRAMS, "newinstance,ptmxmode=0666,mode=620")
             mount_folders(size)
             say_hello(_CHANNEL, handle=True)
             # Before the first request is read, but while the host is busy with the greeting.
-            kernel.drop_bounding_set()
             kernel.set_capabilities(kernel.CAP_SYS_ADMIN | kernel.CAP_DAC_OVERRIDE)
-            kernel.no_new_privileges()
             kernel.set_dumpable(False)
         except Become:
             raise  # in the process of the first program
         except BaseException as error:
             _refuse(_CHANNEL, error)
             os._exit(1)
-        Agent(stream, programs, self._sheath.workspace, mounts=True, bytes=size, moves=moves).serve()
+        self._agent.serve(size, moves=bool(moves))
 
 
 def _refuse(channel: int, error: BaseException) -> None:
     text = f"{type(error).__name__}: {error}"[:500]
-    with socket.socket(fileno=os.dup(channel)) as said:
-        said.send(pack({"id": 0, "kind": "error", "error": "broken", "text": text}))
+    os.write(channel, pack({"id": 0, "kind": "error", "error": "broken", "text": text}))
 
 
 def _map_user(uid: int) -> None:

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
+from workers.sandbox.agent_backend import AgentBackend
 from workers.sandbox.channel import READY_S, NotBuilt
 from workers.sandbox.docker.channel import ContainerChannel, attach, memory_group
 from workers.sandbox.docker.container import (
@@ -36,8 +37,6 @@ from workers.sandbox.protocol import (
     SandboxGone,
     SandboxSpec,
     SandboxUnavailable,
-    Snapshot,
-    Talk,
 )
 from workers.sandbox.seccomp import UnknownArchitecture, filter_program
 from workers.sandbox.session import AgentSandbox
@@ -49,71 +48,21 @@ _ATTACH = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
 _OOM = ("cat", "/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
 
-class DockerBackend:
+class DockerBackend(AgentBackend):
     """One engine. Images are made on it on first use; blocking calls run on a few threads."""
 
     name = "docker"
-    interpreter = ("python",)
 
     def __init__(self, settings: DockerSettings | None = None) -> None:
+        super().__init__()
         self.settings = settings or DockerSettings()
         self._engine = Engine(self.settings)
-        self._capabilities: Capabilities | None = None
         self._reaped = -math.inf
-
-    def probe(self) -> Capabilities:
-        if self._capabilities is None:
-            with ThreadPoolExecutor(1) as thread:  # the caller's own may have a running loop
-                found = thread.submit(lambda: asyncio.run(self._probe())).result()
-            if not found.available:
-                return found
-            self._capabilities = found
-        return self._capabilities
-
-    async def create(self, spec: SandboxSpec, base: Snapshot | None = None) -> AgentSandbox:
-        if self._capabilities is None:
-            capabilities = await asyncio.to_thread(self.probe)
-            if not capabilities.available:
-                raise SandboxUnavailable(capabilities.reason, capabilities.fix)
-        sandbox = await self._create(spec)
-        if base is not None:
-            try:
-                await sandbox.begin_with(base)
-            except BaseException:
-                await sandbox.close()
-                raise
-        return sandbox
 
     async def reap(self, owner: str = "") -> int:
         """Also what other workers of the same owner left on this engine: their containers end with
         them, and are removed here."""
         return await self._engine.call(self._reap, owner or self.settings.owner)
-
-    async def run(
-        self,
-        spec: SandboxSpec,
-        argv: Sequence[str],
-        *,
-        stdin: bytes = b"",
-        files: Mapping[str, bytes] | None = None,
-        timeout_s: float | None = None,
-        talk: Talk | None = None,
-    ) -> ExecResult:
-        if sum(len(content) for content in (files or {}).values()) > spec.limits.workspace_bytes:
-            raise ValueError("the files are larger than the workspace")
-        try:
-            sandbox = await self.create(spec)
-        except NotBuilt as error:
-            return ExecResult("infra_error", detail=str(error))
-        try:
-            if files:
-                await sandbox.put(files)
-            return await sandbox.exec(argv, stdin=stdin, timeout_s=timeout_s, talk=talk)
-        except SandboxGone as gone:
-            # Whatever happened after a program had begun is its own doing.
-            return ExecResult("signal" if gone.after_code else "infra_error", detail=gone.reason)
-        finally:
-            await sandbox.close()
 
     def close(self) -> None:
         """Let go of the engine; its sandboxes are closed by those who have them."""
@@ -167,7 +116,7 @@ class DockerBackend:
             container_image(self._engine, spec.image),
             entrypoint=[],
             command=[*start_of(self._engine), json.dumps(_options(spec))],
-            environment=dict(environment),
+            environment={**environment, "FLYWHEEL_SEED": "0"},  # as most programs get it
             user=f"{uid}:{uid}",
             working_dir=WORKSPACE,
             stdin_open=True,
@@ -195,7 +144,11 @@ class DockerBackend:
                 count += remove_container(api, container["Id"])
         return count
 
-    async def _probe(self) -> Capabilities:
+    def _probe(self) -> Capabilities:
+        with ThreadPoolExecutor(1) as thread:  # the caller's own may have a running loop
+            return thread.submit(lambda: asyncio.run(self._look())).result()
+
+    async def _look(self) -> Capabilities:
         try:
             filter_program()
         except UnknownArchitecture:

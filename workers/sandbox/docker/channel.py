@@ -79,6 +79,7 @@ class ContainerChannel:
     see it (known once it runs)."""
 
     bounds_memory = True
+    surely_lives = False  # the engine alone knows
 
     def __init__(
         self,

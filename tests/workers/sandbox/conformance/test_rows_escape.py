@@ -415,7 +415,7 @@ def test_row_32_a_killed_worker_leaves_nothing(backend: Backend) -> None:
     try:
         assert worker.stdout is not None
         assert worker.stdout.readline() == b"running\n"
-        assert len(processes_with(marker)) >= 3  # the worker, the program, its daemon
+        until(lambda: len(processes_with(marker)) >= 3, what="the worker, the program and its daemon live")
     finally:
         worker.kill()
         worker.wait()
