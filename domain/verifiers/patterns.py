@@ -1,8 +1,8 @@
 """Regular expressions that people write for verifiers, made safe to run on hostile text.
 
-Refused is what can take exponential time (a repeat inside a repeat, or a repeated choice between
-alternatives that can begin alike), and what grows with the fourth power of the text or faster. The text is
-bounded, and where the time grows with its third power, more tightly.
+Refused is what can take exponential time (a repeat inside a repeat, a repeated choice between alternatives
+that can begin alike, many short ones in a row), and what grows with the fourth power of the text or faster.
+The text is bounded, and where the time grows with its third power, more tightly.
 """
 
 import re
