@@ -41,7 +41,11 @@ _DRAWN = """() => [...document.querySelectorAll('[data-chart] [data-plot]')]
 # Fonts and pictures are there, and the browser has painted twice.
 _SETTLED = """async () => {
   await document.fonts.ready;
-  await Promise.all([...document.images].map((image) => image.decode().catch(() => {})));
+  const seen = [...document.images].map((image) => {
+    image.loading = "eager";
+    return image.decode().catch(() => {});
+  });
+  await Promise.race([Promise.all(seen), new Promise((done) => setTimeout(done, 3000))]);
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
 }"""
 _UNLINKED = ("/account/password/", "/projects/new/")  # reached from menus only
