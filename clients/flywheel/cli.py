@@ -16,6 +16,7 @@ from typing import Any
 from clients.flywheel.client import ApiError, Client
 from clients.flywheel.eval_commands import add_eval_commands
 from clients.flywheel.evals import named
+from clients.flywheel.junit import clean
 from clients.flywheel.turn import follow_turn
 
 DONE, BAD, USAGE, REFUSED = 0, 1, 2, 3
@@ -80,7 +81,7 @@ def _version(client: Client, number: str) -> dict[str, Any]:
 
 
 def _complain(sentence: str, code: int) -> int:
-    print(f"flywheel: {sentence}", file=sys.stderr)
+    print(f"flywheel: {clean(sentence)}", file=sys.stderr)
     return code
 
 
