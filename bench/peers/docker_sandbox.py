@@ -17,6 +17,7 @@ from workers.sandbox.protocol import SandboxSpec
 PASS = ["python", "-c", "pass"]
 ROUNDS = 12
 RUNS = 24
+_THOUGHT_S = 0.1  # a model thinks between its steps, mostly longer
 
 
 async def docker_lines(in_flight: int, embedded_rate: float) -> list[Line]:
@@ -36,7 +37,7 @@ async def docker_lines(in_flight: int, embedded_rate: float) -> list[Line]:
         outside = [client, "exec", container.id, python, "-s", "-S", "-P", "-B", "-c", "pass"]
         steps, execs = [], []
         for _ in range(ROUNDS):
-            await asyncio.sleep(0.01)  # a model thinks between its steps
+            await asyncio.sleep(_THOUGHT_S)
             began = time.perf_counter()
             result = await sandbox.exec(PASS)
             steps.append(time.perf_counter() - began)
