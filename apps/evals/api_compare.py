@@ -153,6 +153,7 @@ def run_compare_flips(
 def _compared(request: ApiRequest, run_id: int, other_id: int, by: str = "") -> tuple[Comparison, Run, Run]:
     request.auth.require("read")
     run, other = _run(request, run_id), _run(request, other_id)
+    held_out.cut_checked(run.suite_version, by, request.auth)
     return selectors.run_comparison(run, other, by), run, other
 
 

@@ -225,6 +225,7 @@ def run_slices(request: ApiRequest, run_id: int, by: str = "family") -> Any:
     """What the results add up to by family, or by the values of the tag ``by``."""
     request.auth.require("read")
     run = _run(request, run_id)
+    held_out.cut_checked(run.suite_version, by, request.auth)
     rows = selectors.family_rows(run) if by == "family" else selectors.slice_rows(run, by)
     return [
         {"value": row.value, "score": ScoreOut.of(row.summary), "figures": FiguresOut.of(row.figures)}
@@ -299,6 +300,7 @@ def run_results(
     if state and state not in Result.State.values:
         raise Refused(f"“{state}” is not a state of a result.", code="state_unknown")
     run = _run(request, run_id)
+    held_out.cut_checked(run.suite_version, tag and f"tag:{tag}", request.auth)
     rows = selectors.result_rows(run, q=q, state=state, family=family, tag=tag, value=value)
     page = rows.select_related("case").defer("case__task", "case__tags").filter(pk__gt=after)
     found = list(page[: max(1, min(limit, 1000))])

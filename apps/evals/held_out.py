@@ -6,10 +6,11 @@ others see that there is such a case, its family and whether it passed, and noth
 
 from collections.abc import Iterable
 
+from apps.core.errors import Refused
 from apps.core.permissions import Actor
 from apps.evals.comparison import Flip
 from apps.evals.formats.splits import HELD_OUT
-from apps.evals.models import Case, Result
+from apps.evals.models import Case, Result, SuiteVersion
 
 SCOPE = "held_out"
 HIDDEN = (
@@ -25,6 +26,22 @@ def may_see(actor: Actor) -> bool:
 
 def is_hidden(case: Case, actor: Actor) -> bool:
     return case.split == HELD_OUT and not may_see(actor)
+
+
+def may_cut(version: SuiteVersion, actor: Actor) -> bool:
+    """Whether ``actor`` may see scores by tag or source: of held-out cases, both are what the case says."""
+    return may_see(actor) or not version.cases.filter(split=HELD_OUT).exists()
+
+
+def cut_checked(version: SuiteVersion, axis: str, actor: Actor) -> None:
+    """Raise Refused for an axis other than the family where ``may_cut`` says no."""
+    if axis not in ("", "family") and not may_cut(version, actor):
+        raise Refused(
+            "This suite has held-out cases, whose tags and sources are shown to release managers, admins and "
+            "keys with the scope “held_out” only. Cut by family.",
+            code="held_out",
+            status=403,
+        )
 
 
 def hidden_results(results: Iterable[Result], actor: Actor) -> None:

@@ -104,14 +104,14 @@ class RunFilters(forms.Form):
 
 
 class ResultFilters(forms.Form):
-    """Families and values of tags are those that the run is added up by."""
+    """Families and values of tags are those that the run is added up by; ``tagged``: tags may be seen."""
 
     q = forms.CharField(required=False, label="Search", max_length=100)
     state = forms.ChoiceField(required=False, choices=[("", "Any state"), *Result.State.choices])
     family = forms.ChoiceField(required=False)
     tag = forms.ChoiceField(required=False)
 
-    def __init__(self, data: Any, *, run: Run) -> None:
+    def __init__(self, data: Any, *, run: Run, tagged: bool = True) -> None:
         super().__init__(data)
         parts = list(
             RunSlice.objects.filter(run=run)
@@ -120,7 +120,7 @@ class ResultFilters(forms.Form):
             .values_list("dimension", "value")
         )
         families = [value for dimension, value in parts if dimension == "family"]
-        tags = [part for part in parts if part[0].startswith(TAG)]
+        tags = [part for part in parts if tagged and part[0].startswith(TAG)]
         self._tags = {str(place): part for place, part in enumerate(tags[:_MOST_CHOICES])}
         self._choose("family", "Any family", [(name, name) for name in families[:_MOST_CHOICES]])
         self._choose(

@@ -44,7 +44,7 @@ def compare(request: PageRequest, pk: int) -> HttpResponse:
     context: dict[str, Any] = {"run": found, "other": other}
     if other is not None:
         known = others if other in others else [other, *others]
-        axes = _axes(found)
+        axes = _axes(found) if held_out.may_cut(found.suite_version, request.actor) else ["family"]
         axis = request.GET.get("by", "") if request.GET.get("by", "") in axes else next(iter(axes), "")
         try:
             compared = selectors.run_comparison(found, other, axis)

@@ -82,7 +82,8 @@ def run(request: PageRequest, pk: int) -> HttpResponse:
     held_out.hidden_flips(context.get("flips", []), request.actor)
     if fragment:
         return render(request, "evals/_run.html", context)
-    form = ResultFilters(request.GET, run=found)
+    tagged = held_out.may_cut(found.suite_version, request.actor)
+    form = ResultFilters(request.GET, run=found, tagged=tagged)
     chosen = cleaned(form)
     page = selectors.result_page(
         selectors.result_rows(found, **form.chosen(chosen)),

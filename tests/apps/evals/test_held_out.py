@@ -215,3 +215,36 @@ def test_a_run_that_failed_as_a_whole_quotes_no_error_of_a_held_out_case(
 
     assert made.state == "failed"
     assert made.error == "Every sample ended in an error: see the results."
+
+
+def test_scores_of_held_out_cases_are_not_cut_by_what_the_cases_say(
+    client, actor, store, project, start, finish, engineer, page
+):
+    held = make_task(0, tags={"split": "test", "why": SECRET}, source="the secret source")
+    suite = services.suite_create(project=project, name="Tagged", by=actor)
+    version = services.suite_version_create(
+        suite=suite, tasks=[held, make_task(1, tags={"why": "open"})], by=actor
+    )
+    first, second = start(suite_version=version), start(suite_version=version)
+    finish(first, {"case-0": "failed"})
+    finish(second)
+    shown = [first.get_absolute_url(), f"/evals/runs/{second.pk}/compare/?against={first.pk}&by=tag:why"]
+    assert all(SECRET in page.get(url).content.decode() for url in shown)
+    client.force_login(engineer.user)
+    for url in (*shown, f"/evals/runs/{second.pk}/compare/?against={first.pk}&by=source"):
+        said = client.get(url).content.decode()
+        assert SECRET not in said
+        assert "the secret source" not in said
+
+    client.logout()
+    api = key_api(client, actor, "read")
+    for path in (
+        f"runs/{first.pk}/slices?by=why",
+        f"runs/{first.pk}/results?tag=why&value={SECRET}",
+        f"runs/{first.pk}/results?tag=family&value={SECRET}",
+        f"runs/{second.pk}/compare/{first.pk}/slices?by=source",
+        f"runs/{second.pk}/compare/{first.pk}/flips?by=tag:why&slice={SECRET}",
+    ):
+        answer = api.get(f"/api/v1/{path}")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "held_out")
+    assert api.get(f"/api/v1/runs/{first.pk}/slices?by=family").status_code == 200
