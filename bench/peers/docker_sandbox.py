@@ -34,7 +34,8 @@ async def docker_lines(in_flight: int, embedded_rate: float) -> list[Line]:
     try:
         container = await asyncio.to_thread(_own_container)
         image, python = container.image.tags[0], container.attrs["Path"]
-        outside = [client, "exec", container.id, python, "-s", "-S", "-P", "-B", "-c", "pass"]
+        interpreter = [container.id, python, "-s", "-S", "-P", "-B", "-c", "pass"]
+        outside = [client, "exec", "-e", "LD_BIND_NOW=", *interpreter]
         steps, execs = [], []
         for _ in range(ROUNDS):
             await asyncio.sleep(_THOUGHT_S)

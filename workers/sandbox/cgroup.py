@@ -67,10 +67,15 @@ class MemoryGroup:
     _kept: dict[str, int] = field(default_factory=dict, compare=False)
 
     def keep_open(self) -> None:
-        """For a group that will be looked at often: its files stay open until ``remove``."""
+        """For a group that will be looked at often: its files stay open until ``let_go``."""
         for name in (self._oom_name, self._peak_name):
             with contextlib.suppress(OSError):
                 self._kept[name] = os.open(self.path / name, os.O_RDWR | os.O_CLOEXEC)
+
+    def let_go(self) -> None:
+        """Close what ``keep_open`` opened."""
+        while self._kept:
+            os.close(self._kept.popitem()[1])
 
     def limit(self, memory_bytes: int) -> None:
         """Change the bound of a group in which little is left. Raises ``GroupUnavailable``."""
@@ -123,8 +128,7 @@ class MemoryGroup:
 
     def remove(self) -> None:
         """Remove the group; the kernel may need a moment after the last process ended."""
-        while self._kept:
-            os.close(self._kept.popitem()[1])
+        self.let_go()
         for pause_s in (0.001, 0.005, 0.02, 0.1):
             try:
                 self.path.rmdir()

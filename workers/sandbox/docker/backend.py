@@ -45,6 +45,8 @@ from workers.sandbox.wire import Lost, Wire
 _FIX = "Look at the engine's log, and whether its host has memory, disk and processes left."
 _REAP_S = 300.0  # what others left is looked for at the start, then this often
 _ATTACH = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+# The usual seed is there already; symbols are looked up once, not again in every fork.
+_FOR_THE_AGENT = {"FLYWHEEL_SEED": "0", "LD_BIND_NOW": "1"}
 _OOM = ("cat", "/sys/fs/cgroup/memory/memory.oom_control", "/sys/fs/cgroup/memory.events")
 
 
@@ -103,6 +105,8 @@ class DockerBackend(AgentBackend):
         channel = ContainerChannel(self._engine, id, await attach(attached))
         try:
             channel.group = await self._engine.call(self._run_container, id)
+            if channel.group is not None:
+                channel.group.keep_open()
         except BaseException:
             await channel.kill()
             raise
@@ -116,7 +120,7 @@ class DockerBackend(AgentBackend):
             container_image(self._engine, spec.image),
             entrypoint=[],
             command=[*start_of(self._engine), json.dumps(_options(spec))],
-            environment={**environment, "FLYWHEEL_SEED": "0"},  # as most programs get it
+            environment={**environment, **_FOR_THE_AGENT},
             user=f"{uid}:{uid}",
             working_dir=WORKSPACE,
             stdin_open=True,

@@ -123,6 +123,8 @@ class ContainerChannel:
 
     async def _end(self) -> None:
         self._stream.discard()
+        if self.group is not None:
+            self.group.let_go()
         self.writer.close()  # the agent reads the end of its stream, and leaves
         await self._engine.call(self._remove)
 
