@@ -5,8 +5,10 @@ verified or kept for good; a reader takes what it finds as a hint.
 """
 
 import contextlib
+import os
 import uuid
 from datetime import UTC, datetime
+from typing import BinaryIO
 
 from artifacts.store import ArtifactStore, checked_name
 
@@ -20,9 +22,16 @@ class Scratch:
 
     @property
     def is_local(self) -> bool:
-        """Whether a write is a matter of microseconds: a file of this machine, or memory."""
+        """Whether these are files of this machine, so that a write is a matter of microseconds."""
         protocol = self._fs.protocol
-        return bool({"file", "memory"}.intersection([protocol] if isinstance(protocol, str) else protocol))
+        return "file" in ([protocol] if isinstance(protocol, str) else protocol)
+
+    def begin(self, name: str) -> BinaryIO:
+        """A new file of this machine to be added to, unbuffered: what was written outlives the process, and
+        a reader may find its last line torn. Only where ``is_local``."""
+        path = self._path(name)
+        os.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+        return open(path, "xb", buffering=0)  # type: ignore[return-value]
 
     def put(self, name: str, data: bytes) -> None:
         """Store ``data`` whole or not at all; the last writer wins."""

@@ -1,8 +1,9 @@
 """The answers of a unit, kept outside its process until the unit is over.
 
 An answer is paid for the moment it exists; a worker that dies before it was judged must not have it
-generated again. Every answer is written before its judging begins, several at once where they come at
-once (group commit), and the next attempt finds them, on whichever machine it runs.
+generated again. Every answer is written before its judging begins, and the next attempt finds them, on
+whichever machine it runs. On this machine's disk each is added to one file at once, as a wait would hold
+back the next question; an object store takes those together that come together (group commit).
 
 A part is named ``<first index>-<last index>-<unit>-<random>`` in the folder of its journal, so that a
 later unit reads only those parts that may hold its cases.
@@ -15,7 +16,7 @@ import re
 import uuid
 from datetime import UTC, datetime
 from hashlib import sha256
-from typing import Any
+from typing import Any, BinaryIO
 
 from artifacts import ArtifactStore, Scratch
 from artifacts.compact_json import compact_json
@@ -42,6 +43,8 @@ class AnswerJournal:
         self._found: dict[str, Any] = {}
         self._waiting: list[tuple[bytes, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
+        self._file: BinaryIO | None = None
+        self._warned = False
 
     @property
     def found(self) -> int:
@@ -70,32 +73,57 @@ class AnswerJournal:
     async def keep(self, key: str, reply: Any) -> None:
         """Return once ``reply`` (JSON) is written."""
         line = compact_json({"key": key, "reply": reply}) + b"\n"
+        if self._scratch.is_local:
+            self._add(line)
+            return
         written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((line, written))
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write())
         await written
 
+    def close(self) -> None:
+        """Nothing more is written; what was stays for the next attempt."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
     def remove(self) -> None:
         """Forget all: the results are where they belong."""
         for name in self._own:
             self._scratch.remove(name)
+
+    def _add(self, line: bytes) -> None:
+        try:
+            if self._file is None:
+                name = self._part()
+                self._file = self._scratch.begin(name)
+                self._own.add(name)
+            if self._file.write(line) != len(line):  # torn: what follows must not be torn with it
+                self.close()
+        except OSError as error:
+            self._not_kept(error)
+
+    def _not_kept(self, error: OSError) -> None:
+        """An evaluation goes on without its safety net; that is said once, not for each answer."""
+        if not self._warned:
+            self._warned = True
+            log.warning("answers were not journaled: %s", type(error).__name__)
+
+    def _part(self) -> str:
+        return f"{self._folder}/{self._first}-{self._last}-{self._unit}-{uuid.uuid4().hex}.jsonl"
 
     async def _write(self) -> None:
         """Write until nothing waits; whatever came during one write goes into the next."""
         while self._waiting:
             await asyncio.sleep(_GATHER_S)
             batch, self._waiting = self._waiting, []
-            name = f"{self._folder}/{self._first}-{self._last}-{self._unit}-{uuid.uuid4().hex}.jsonl"
-            data = b"".join(line for line, _ in batch)
+            name, data = self._part(), b"".join(line for line, _ in batch)
             try:
-                if self._scratch.is_local:  # handing it to a thread would take longer than writing it
-                    self._scratch.put(name, data)
-                else:
-                    await asyncio.to_thread(self._scratch.put, name, data)
+                await asyncio.to_thread(self._scratch.put, name, data)
                 self._own.add(name)
-            except OSError as error:  # an evaluation goes on without its safety net
-                log.warning("answers were not journaled: %s", type(error).__name__)
+            except OSError as error:
+                self._not_kept(error)
             for _, written in batch:
                 if not written.done():  # its episode may have been given up meanwhile
                     written.set_result(None)

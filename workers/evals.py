@@ -1,6 +1,7 @@
 """An evaluation batch: episodes that are not trained on."""
 
 import asyncio
+import contextlib
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -40,20 +41,21 @@ def run_eval_batch(message: RunEvalBatch, ctx: Context) -> EvalBatchResult:
     journal = AnswerJournal(ctx.store, message)
     journal.load()
     cache = ResponseCache.from_environment() if message.cache else None
-    trajectories, figures = asyncio.run(
-        run_episodes(
-            jobs,
-            target=message.target,
-            sampling=sampling,
-            concurrency=useful_concurrency(message.target, tasks, message.concurrency),
-            store=ctx.store,
-            collectors=collectors_with(message.judges),
-            progress=ctx.progress,
-            priority=_PRIORITY,
-            journal=journal,
-            cache=cache,
+    with contextlib.closing(journal):
+        trajectories, figures = asyncio.run(
+            run_episodes(
+                jobs,
+                target=message.target,
+                sampling=sampling,
+                concurrency=useful_concurrency(message.target, tasks, message.concurrency),
+                store=ctx.store,
+                collectors=collectors_with(message.judges),
+                progress=ctx.progress,
+                priority=_PRIORITY,
+                journal=journal,
+                cache=cache,
+            )
         )
-    )
     results = _with_turns(trajectories, tasks, ctx.store)
     ctx.when_reported(journal.remove)
     ctx.when_reported(lambda: _sweep(ctx.store, cache))

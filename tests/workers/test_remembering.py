@@ -1,12 +1,16 @@
 """Answers are kept until their unit is over, and found again only by the very same request."""
 
+import errno
+import io
+import itertools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,8 +24,10 @@ from domain.contracts import (
     RunEvalBatch,
     Sampling,
     TaskSpec,
+    Verdict,
     VerifierSpec,
 )
+from domain.verifiers import verify
 from tests.endpoints import EchoEndpoint
 from tests.waiting import until
 from tests.workers.conftest import FakeContext
@@ -163,7 +169,7 @@ def test_lm_eval_2140_all_answers_are_there_and_scoring_crashes(
     """The rerun is another unit of the run: other cases in it, another token, nothing left to generate."""
     target = _target(endpoint)
     with monkeypatch.context() as broken:
-        broken.setattr("workers.episode.verify", _crash)
+        broken.setattr("workers.episode.verify", _crash_at_the_last())
         with pytest.raises(ZeroDivisionError):
             _evaluate(ctx, target, journal="evals.run:3", concurrency=16)
     asked = len(endpoint.asked)
@@ -181,7 +187,7 @@ def test_the_journal_of_another_run_says_nothing(
     ctx: FakeContext, endpoint: EchoEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("workers.episode.verify", _crash)
+        broken.setattr("workers.episode.verify", _crash_at_the_last())
         with pytest.raises(ZeroDivisionError):
             _evaluate(ctx, _target(endpoint), journal="evals.run:3")
 
@@ -193,7 +199,7 @@ def test_the_journal_of_another_run_says_nothing(
 def test_a_worker_killed_between_generation_and_judging_costs_no_answer(
     ctx: FakeContext, endpoint: EchoEndpoint, tmp_path: Path
 ) -> None:
-    """A real process and a real SIGKILL: its judge never returns, and all answers have been given."""
+    """A real process and a real SIGKILL: its judge never returns from the last of four answers."""
     message = _message(ctx, _target(endpoint))
     (tmp_path / "message.json").write_text(message.model_dump_json())
     command = [
@@ -223,7 +229,7 @@ def test_a_torn_journal_costs_the_torn_answers_only(
     ctx: FakeContext, endpoint: EchoEndpoint, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr("workers.episode.verify", _crash)
+        broken.setattr("workers.episode.verify", _crash_at_the_last())
         with pytest.raises(ZeroDivisionError):
             _evaluate(ctx, _target(endpoint), concurrency=16)
     scratch = Scratch(ctx.store)
@@ -243,6 +249,7 @@ async def test_tokens_come_back_from_the_journal_as_they_were(ctx: FakeContext) 
     reply = Completion((5, 2), (-0.5, -0.25), "x", "stop", 3, 2, "m", 7.0)
     journal = AnswerJournal(ctx.store, message)
     await journal.keep("k", {**_slots(reply)})
+    journal.close()
 
     later = AnswerJournal(ctx.store, message)
     later.load()
@@ -251,9 +258,69 @@ async def test_tokens_come_back_from_the_journal_as_they_were(ctx: FakeContext) 
     assert later.found == 1
 
 
+@pytest.mark.parametrize("place", ["file://{}", "memory://{}"])
+async def test_an_answer_is_kept_before_its_judging_begins_wherever_artifacts_lie(
+    ctx: FakeContext, tmp_path: Path, place: str
+) -> None:
+    store = ArtifactStore(place.format(tmp_path / "artifacts"))
+    message = _message(ctx, TARGET)
+    journal = AnswerJournal(store, message)
+
+    for number in range(3):
+        await journal.keep(f"k{number}", {"text": "é"})
+        later = AnswerJournal(store, message)
+        later.load()
+        assert later.found == number + 1
+
+    journal.close()
+    journal.remove()
+    assert Scratch(store).names("journals") == []
+
+
+async def test_a_full_disk_costs_the_journal_and_not_the_evaluation(
+    ctx: FakeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full(io.RawIOBase):
+        def write(self, data: Any) -> int:
+            raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(Scratch, "begin", lambda self, name: Full())
+    journal = AnswerJournal(ctx.store, _message(ctx, TARGET))
+
+    await journal.keep("k", {})
+
+    assert journal.found == 0
+
+
+async def test_a_line_that_was_torn_does_not_tear_the_next(
+    ctx: FakeContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, begun = Scratch.begin, []
+
+    def torn_at_first(self: Scratch, name: str) -> Any:
+        begun.append(name)
+        file = begin(self, name)
+        if len(begun) > 1:
+            return file
+        return SimpleNamespace(write=lambda data: file.write(data[:5]), close=file.close)
+
+    monkeypatch.setattr(Scratch, "begin", torn_at_first)
+    message = _message(ctx, TARGET)
+    journal = AnswerJournal(ctx.store, message)
+
+    await journal.keep("torn", {})
+    await journal.keep("whole", {"text": "yes"})
+
+    journal.close()
+    later = AnswerJournal(ctx.store, message)
+    later.load()
+    assert (later.find("torn"), later.find("whole")) == (None, {"text": "yes"})
+
+
 async def test_what_nobody_came_back_for_is_swept_away(ctx: FakeContext) -> None:
     journal = AnswerJournal(ctx.store, _message(ctx, TARGET))
     await journal.keep("k", {})
+    journal.close()
     now = datetime.now(UTC)
 
     assert journals_sweep(ctx.store, now + timedelta(seconds=KEEP_S - 60)) == 0
@@ -261,8 +328,16 @@ async def test_what_nobody_came_back_for_is_swept_away(ctx: FakeContext) -> None
     assert Scratch(ctx.store).names("journals") == []
 
 
-def _crash(*arguments: Any) -> Any:
-    raise ZeroDivisionError
+def _crash_at_the_last(episodes: int = 4) -> Callable[..., Verdict]:
+    """Judges all but the last episode: when that is judged, every answer has been given and kept."""
+    judged = itertools.count(1)
+
+    def judge(*arguments: Any) -> Verdict:
+        if next(judged) == episodes:
+            raise ZeroDivisionError
+        return verify(*arguments)
+
+    return judge
 
 
 def _slots(reply: Completion | ChatCompletion) -> dict[str, Any]:
