@@ -120,12 +120,13 @@ def screenshots_command(data: Path) -> int:
         key = running.bootstrap["api_key"]
         login = (running.data / "secrets" / "first-login.txt").read_text().split()
         command = [sys.executable, str(ROOT / "docs" / "make_screenshots.py"), running.url, *login[:2]]
-        with Client(running.url, key) as client:
+        with Client(running.url, key, timeout_s=120.0) as client:
             began = time.monotonic()
+            pages = _telling_pages(client)  # first: what is made below has newer runs
             engine = next(row for row in client.get("/deployments") if row["edition"] == "standard")
-            pages = showcase_make(client, key, engine["base_url"])
+            pages += showcase_make(client, key, engine["base_url"])
             print(f"Data for the pictures made in {time.monotonic() - began:.0f} s.", flush=True)
-            command += ["--also", *_telling_pages(client), *pages]
+            command += ["--also", *pages]
         return subprocess.call(command)
 
 
