@@ -99,7 +99,7 @@ def test_a_filter_changes_list_and_url_together(tab: Any) -> None:
     tab.select_option("[name=state]", "failed")
 
     tab.wait_for_url("**/settings/work/?state=failed")
-    tab.wait_for_function("document.querySelectorAll('#list tbody a.mono').length === 2")
+    tab.wait_for_function("() => document.querySelectorAll('#list tbody a.mono').length === 2")
 
 
 def test_the_theme_is_chosen_from_the_menu(tab: Any) -> None:

@@ -49,8 +49,8 @@ def screen(live_server, client) -> Iterator[Any]:
     with signed_in_tab(client, live_server.url) as page:
         page.add_init_script(SAYS_WHEN_FETCHED_AHEAD)
         page.goto("/failures/label/")
-        page.wait_for_function("document.querySelector('#label-case') !== null")
-        page.wait_for_function("document.body.dataset.fetchedAhead === 'yes'")
+        page.wait_for_function("() => document.querySelector('#label-case') !== null")
+        page.wait_for_function("() => document.body.dataset.fetchedAhead === 'yes'")
         yield page
 
 

@@ -65,4 +65,4 @@ def test_a_shows_all_turns(tab: Any, row: Trajectory) -> None:
     tab.keyboard.press("a")
 
     tab.wait_for_url("**?turn=all")
-    tab.wait_for_function("document.querySelectorAll('.turn-panel').length === 8")
+    tab.wait_for_function("() => document.querySelectorAll('.turn-panel').length === 8")
