@@ -15,9 +15,10 @@ from apps.core.errors import Conflict, Refused
 from apps.core.events import publish
 from apps.core.models import WorkUnit
 from apps.core.permissions import Actor, system_actor
+from apps.core.registries import Progress
 from apps.core.services import audit
 from apps.core.units import unit_create
-from apps.core.web_units import QUEUE, UnitProgress
+from apps.core.web_units import QUEUE
 from apps.evals.models import Case, Result, Run
 from apps.evals.selectors.results import capture_owner
 from apps.feedback.services import case_capture
@@ -64,7 +65,7 @@ def results_capture(*, run: Run, by: Actor) -> int | None:
     return _captured(run, by, lambda done: None)
 
 
-def results_capture_work(unit: WorkUnit, progress: UnitProgress) -> dict[str, Any]:
+def results_capture_work(unit: WorkUnit, progress: Progress) -> dict[str, Any]:
     """What a worker does where there are many; another attempt goes on where the last one was lost."""
     asked = CaptureWork.model_validate(unit.payload)
     run = Run.objects.select_related("project", "version", "suite_version").get(pk=asked.run_id)

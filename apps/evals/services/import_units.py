@@ -15,9 +15,10 @@ from apps.core.errors import Refused
 from apps.core.events import publish
 from apps.core.models import Project, WorkUnit
 from apps.core.permissions import Actor, system_actor
+from apps.core.registries import Progress
 from apps.core.services import audit
 from apps.core.units import unit_create
-from apps.core.web_units import QUEUE, UnitProgress
+from apps.core.web_units import QUEUE
 from apps.evals.models import Suite, SuiteImport, SuiteVersion
 from apps.evals.services.import_rows import (
     import_take,
@@ -62,7 +63,7 @@ def import_send(row: SuiteImport) -> None:
     )
 
 
-def suite_import_work(unit: WorkUnit, progress: UnitProgress) -> dict[str, Any]:
+def suite_import_work(unit: WorkUnit, progress: Progress) -> dict[str, Any]:
     """Run a unit. Running twice, or late, changes nothing. Raises Refused with what is wrong."""
     asked = ImportWork.model_validate(unit.payload)
     rows = SuiteImport.objects.select_related("project", "against")
@@ -195,7 +196,7 @@ def _locked(row: SuiteImport) -> SuiteImport | None:
     return rows.filter(pk=row.pk, reading=row.reading, state=row.state).first()
 
 
-def _told(row: SuiteImport, progress: UnitProgress) -> Callable[[int, int], None]:
+def _told(row: SuiteImport, progress: Progress) -> Callable[[int, int], None]:
     def tell(at: int, of: int) -> None:
         if progress(done=at, total=of):
             mine = SuiteImport.objects.filter(pk=row.pk, reading=row.reading)
