@@ -124,10 +124,12 @@ def screenshots_command(data: Path) -> int:
             began = time.monotonic()
             pages = _telling_pages(client)  # first: what is made below has newer runs
             engine = next(row for row in client.get("/deployments") if row["edition"] == "standard")
-            pages += showcase_make(client, key, engine["base_url"])
+            made = showcase_make(client, key, engine["base_url"])
             print(f"Data for the pictures made in {time.monotonic() - began:.0f} s.", flush=True)
-            command += ["--also", *pages]
-        return subprocess.call(command)
+        code = subprocess.call([*command, "--also", *pages, *made.pages])
+        for problem in made.problems:
+            print(f"Not made for the pictures: {problem}", file=sys.stderr)
+        return 1 if made.problems else code
 
 
 def _telling_pages(client: Client) -> list[str]:

@@ -1,27 +1,35 @@
 """Data for the pictures of ``make screenshots``: made by real runs over the REST API, on the pocket engine
 or on an endpoint of ``showcase_endpoints``. Every figure in a picture was measured on what its page names.
 
-``showcase_make`` returns the pages that no link leads to, or whose telling row is not the first one, as
-``name=path`` for ``docs/make_screenshots.py``.
+``showcase_make`` names the pages that no link leads to, or whose telling row is not the first one, for
+``docs/make_screenshots.py``.
 """
 
 import json
-import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import httpx
 
 from clients.flywheel import ApiError, Client
 from config import showcase_texts as texts
+from config.showcase_calls import (
+    WAIT_S,
+    Json,
+    cases_of,
+    decision_wait,
+    is_over,
+    result_id,
+    run_start,
+    runs_wait,
+    suite_from_packs,
+    tasks_of,
+)
 from config.showcase_endpoints import JUDGES, LIVE, READER, Endpoints
 
-WAIT_S = 180.0
-_ENDED = ("done", "failed", "cancelled")
 _PACK_FAMILIES = ["order_status", "refund_request", "ticket_routing", "chart_value", "screen_table"]
 _CHECKED = ["balance_check", "ratio", "bank_statement", "minutes_label", "chart_value", "order_status"]
 _CALM_ROUNDS = 3
-Json = dict[str, Any]
 
 
 class Turn(NamedTuple):
@@ -35,25 +43,44 @@ class Turn(NamedTuple):
     verifier: int
 
 
-def showcase_make(client: Client, key: str, engine: str) -> list[str]:
-    """Make all of it; about two minutes on two quiet cores. ``engine`` is the standard engine's address."""
+class Made(NamedTuple):
+    """``pages`` as ``name=path``; ``problems`` name the parts that could not be made, and why."""
+
+    pages: list[str]
+    problems: list[str]
+
+
+def showcase_make(client: Client, key: str, engine: str) -> Made:
+    """Make all of it; some minutes on two cores. ``engine`` is the standard engine's address.
+
+    A part that fails does not keep the others from their pictures.
+    """
     turn = _turn(client)
     if turn is None:
-        return []
+        return Made([], ["The turn's release was not promoted: there are no two versions to show."])
+    made = Made([], [])
     with Endpoints(engine) as endpoints:
         endpoints.behind = turn.adapter
         ids = {name: _endpoint(client, endpoints, name) for name in (LIVE, READER, *JUDGES)}
         watched = client.post("/probes", {"deployment_id": ids[LIVE]})["id"]
         client.post("/packs/checks", {"families": _CHECKED, "sample": 3})
-        pages = [*_judges(client), *_suite_changes(client), *_import(client, key)]
-        pages += _reader(client, endpoints, ids[READER])
-        pages += _maps(client, endpoints, turn, ids[READER])
-        _probe_idle(client, watched)
-        pages += _versions(client, turn, ids[LIVE])
-        pages += _verifier(client, turn)
-        pages += _probe(client, endpoints, watched, turn)
-        client.wait("/packs", _checked, timeout_s=WAIT_S, every_s=0.5)
-    return [*pages, f"training-packs-one-checked=/training/packs/{_CHECKED[-1]}/"]
+        parts: dict[str, Callable[[], list[str]]] = {
+            "judges": lambda: _judges(client),
+            "changes of a suite": lambda: _suite_changes(client),
+            "import": lambda: _import(client, key),
+            "agents and pictures": lambda: _reader(client, endpoints, ids[READER]),
+            "long context": lambda: _maps(client, endpoints, turn, ids[READER]),
+            "versions and gates": lambda: _versions(client, turn, ids[LIVE]),
+            "verifier": lambda: _verifier(client, turn),
+            "probe": lambda: _probe(client, endpoints, watched, turn),
+            "packs": lambda: _packs(client),
+        }
+        for name, part in parts.items():
+            try:
+                made.pages.extend(part())
+            except (ApiError, httpx.HTTPError, TimeoutError, LookupError, StopIteration) as error:
+                made.problems.append(f"{name}: {type(error).__name__}: {error}")
+    return made
 
 
 def _turn(client: Client) -> Turn | None:
@@ -88,7 +115,7 @@ def _judges(client: Client) -> list[str]:
         params = {"criteria": texts.CRITERIA, "models": list(models), "prompts": ["rubric", "defects"]}
         judge = client.post("/judges", {"name": name, "kind": "judge", "params": params})["id"]
         made = client.post(f"/judges/{judge}/calibrations", {"limit": 24})
-        done = client.wait(f"/calibrations/{made['id']}", _over, timeout_s=WAIT_S, every_s=0.3)
+        done = client.wait(f"/calibrations/{made['id']}", is_over, timeout_s=WAIT_S, every_s=0.3)
         at = f"/evals/judges/{judge}/"
         mark = "-doubtful" if done["doubts"] else ""
         pages += [
@@ -126,14 +153,14 @@ def _import(client: Client, key: str) -> list[str]:
 
 def _reader(client: Client, endpoints: Endpoints, reader: int) -> list[str]:
     """Agents with tools, and pictures: a suite drawn from packs."""
-    version = _pack_suite(client, "Support and pictures", _PACK_FAMILIES, 6)
-    endpoints.learn(_tasks(client, version))
-    run = _run(client, version, deployment_id=reader)
-    _wait_runs(client, [run])
-    turns = _result(client, run, family="order_status", state="passed")
-    lost = _result(client, run, family="refund_request", state="failed")
-    picture = _result(client, run, family="chart_value", state="passed")
-    case = next(row["id"] for row in _cases(client, version) if row["family"] == "chart_value")
+    version = suite_from_packs(client, "Support and pictures", _PACK_FAMILIES, 6)
+    endpoints.learn(tasks_of(client, version))
+    run = run_start(client, version, deployment_id=reader)
+    runs_wait(client, [run])
+    turns = result_id(client, run, family="order_status", state="passed")
+    lost = result_id(client, run, family="refund_request", state="failed")
+    picture = result_id(client, run, family="chart_value", state="passed")
+    case = next(row["id"] for row in cases_of(client, version) if row["family"] == "chart_value")
     at, suite = f"/evals/runs/{run}/results", f"/evals/suites/{version['suite_id']}/v{version['number']}/"
     return [
         f"evals-runs-one-families=/evals/runs/{run}/",
@@ -149,26 +176,13 @@ def _maps(client: Client, endpoints: Endpoints, turn: Turn, reader: int) -> list
         "/long-context-suites",
         {"name": "Far back", "version_id": turn.trained, "kinds": ["retrieval", "multi_hop"], "per_cell": 3},
     )
-    endpoints.learn(_tasks(client, version))
-    runs = [_run(client, version, deployment_id=reader), _run(client, version, version_id=turn.trained)]
-    _wait_runs(client, runs)
+    endpoints.learn(tasks_of(client, version))
+    runs = [
+        run_start(client, version, deployment_id=reader),
+        run_start(client, version, version_id=turn.trained),
+    ]
+    runs_wait(client, runs)
     return [f"evals-runs-one-map=/evals/runs/{runs[0]}/map/"]
-
-
-def _pack_suite(client: Client, name: str, families: Sequence[str], each: int) -> Json:
-    body = {"name": name, "families": list(families), "per_family": each, "seed": 7}
-    suite = client.post("/pack-suites", body)["id"]
-    made = client.wait(f"/suites/{suite}/versions", bool, timeout_s=WAIT_S, every_s=0.3)
-    return dict(made[0])
-
-
-def _cases(client: Client, version: Json) -> list[Json]:
-    path = f"/suites/{version['suite_id']}/versions/{version['number']}/cases"
-    return list(client.get(path, limit=1000)["cases"])
-
-
-def _tasks(client: Client, version: Json) -> list[Json]:
-    return [row["task"] for row in _cases(client, version)]
 
 
 # versions, dashboards, gates -----------------------------------------------------------------------
@@ -176,20 +190,20 @@ def _tasks(client: Client, version: Json) -> list[Json]:
 
 def _versions(client: Client, turn: Turn, live: int) -> list[str]:
     """Three versions and an endpoint on one suite, and what its gate says: undecided, passed and failed."""
-    version = _pack_suite(client, "Invoices and sums", ["invoice_fields", "invoice_arithmetic"], 40)
+    version = suite_from_packs(client, "Invoices and sums", ["invoice_fields", "invoice_arithmetic"], 40)
     suite, gate = version["suite_id"], f"/suites/{version['suite_id']}/gate"
-    base, new = (_run(client, version, version_id=row) for row in (turn.base, turn.trained))
-    _wait_runs(client, [base, new])
+    base, new = (run_start(client, version, version_id=row) for row in (turn.base, turn.trained))
+    runs_wait(client, [base, new])
     rate = client.get(f"/runs/{new}")["score"]["pass_rate"]
     client.post(gate, {"rules": _rules(rate), "reason": "A first floor, at what was measured."})
     client.post(f"/runs/{new}/gate", {})
-    again = _run(client, version, version_id=turn.trained, samples=4, temperature=0.8)
+    again = run_start(client, version, version_id=turn.trained, samples=4, temperature=0.8)
     client.post(gate, {"rules": _rules(rate / 2, margin=0.1), "reason": "No worse than what serves."})
-    runs = [_run(client, version, deployment_id=live), again]
-    runs += [_run(client, version, version_id=turn.damaged)] if turn.damaged else []
-    _wait_runs(client, runs)
+    runs = [run_start(client, version, deployment_id=live), again]
+    runs += [run_start(client, version, version_id=turn.damaged)] if turn.damaged else []
+    runs_wait(client, runs)
     for run in (runs[0], runs[-1]):
-        _wait_decided(client, run)
+        decision_wait(client, run)
     named = {row["decision"]: row["url"] for row in client.get("/gates", suite_id=suite)}
     pages = [f"evals-gates-one-{word}={url}" for word, url in named.items()]
     chosen = "&".join(f"run={run}" for run in (new, runs[0]))
@@ -215,19 +229,6 @@ def _rules(floor: float, margin: float = 0.0) -> list[Json]:
     if margin:
         rules.append({"kind": "non_inferiority", "margin": margin, "alpha": 0.05})
     return rules
-
-
-def _wait_decided(client: Client, run: int) -> None:
-    """Until the gate has spoken by itself, after the run's end."""
-    deadline = time.monotonic() + WAIT_S
-    while True:
-        try:
-            client.get(f"/runs/{run}/gate")
-            return
-        except ApiError as error:
-            if error.status != 404 or time.monotonic() > deadline:
-                raise
-        time.sleep(0.5)
 
 
 # verifiers -----------------------------------------------------------------------------------------
@@ -264,6 +265,7 @@ def _verifier(client: Client, turn: Turn) -> list[str]:
 
 def _probe(client: Client, endpoints: Endpoints, watched: int, turn: Turn) -> list[str]:
     """Calm rounds; then another model answers under the same name, and two rounds notice."""
+    _probe_idle(client, watched)
     for count in range(_CALM_ROUNDS + 2):
         endpoints.behind = turn.adapter if count < _CALM_ROUNDS else turn.bare
         _probe_once(client, watched)
@@ -289,29 +291,11 @@ def _probe_idle(client: Client, probe: int) -> None:
     client.wait(f"/probes/{probe}", idle, timeout_s=WAIT_S, every_s=0.3)
 
 
-# runs ----------------------------------------------------------------------------------------------
-
-
-def _run(client: Client, version: Json, **how: Any) -> int:
-    return int(client.post("/runs", {"suite_version_id": version["id"], **how})["id"])
-
-
-def _wait_runs(client: Client, runs: Sequence[int]) -> None:
-    for run in runs:
-        client.wait(f"/runs/{run}", _over, timeout_s=WAIT_S, every_s=0.3)
-
-
-def _over(row: Json) -> bool:
-    return row["state"] in _ENDED
+def _packs(client: Client) -> list[str]:
+    client.wait("/packs", _checked, timeout_s=WAIT_S, every_s=0.5)
+    return [f"training-packs-one-checked=/training/packs/{_CHECKED[-1]}/"]
 
 
 def _checked(packs: list[Json]) -> bool:
     rows = [family for pack in packs for family in pack["families"]]
     return all(row["check"] for row in rows if row["name"] in _CHECKED)
-
-
-def _result(client: Client, run: int, **filters: str) -> int:
-    """A result that matches, or any of the family."""
-    rows = client.get(f"/runs/{run}/results", **filters)
-    rows = rows or client.get(f"/runs/{run}/results", family=filters["family"])
-    return int(rows[0]["id"])
