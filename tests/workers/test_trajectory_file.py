@@ -86,10 +86,21 @@ def test_an_unknown_reward_is_null_and_not_zero() -> None:
 def test_half_a_surrogate_pair_in_an_episode_costs_the_character_and_not_the_file() -> None:
     said = "a\ud800b"
     broken = Trajectory(
-        task_id="t", family="f", group="g", sample=0, seed=1, state="failed", error=said, served_model=said,
-        steps=(Step(observation=said, action=said, token_ids=(1,), logprobs=(-1.0,), mask=(1,), policy_version=0),),
+        task_id="t",
+        family="f",
+        group="g",
+        sample=0,
+        seed=1,
+        state="failed",
+        error=said,
+        served_model=said,
+        steps=(
+            Step(
+                observation=said, action=said, token_ids=(1,), logprobs=(-1.0,), mask=(1,), policy_version=0
+            ),
+        ),
         verdict=Verdict(state="failed", score=0.0, reasons=(said,)),
-    )  # fmt: skip
+    )
 
     rows = pq.read_table(io.BytesIO(trajectory_file([broken], INFO))).to_pylist()
 
