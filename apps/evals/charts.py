@@ -1,4 +1,5 @@
-"""The chart of Evals: pass rate of each suite over the versions of the model, with intervals."""
+"""The chart of Evals: pass rate of each suite over the versions of the model, with intervals; and the scale
+of heat maps."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from apps.evals.models import Run
 from apps.evals.selectors import runs_of, summaries_of
 
 _COLOURS = ("var(--accent)", "var(--pass)", "var(--warn)", "var(--info)", "var(--fail)", "var(--muted)")
+HEAT = [[0, "var(--sunken)"], [1, "var(--heat)"]]  # rates in cells, under text in --text
 MAX_SUITES, MAX_RUNS = 6, 200
 
 

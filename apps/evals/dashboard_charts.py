@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from apps.evals.charts import HEAT
 from apps.evals.selectors.dashboard import FamilyRow, Point
 from domain.figures import Percentiles
 
@@ -61,7 +62,8 @@ def families_figure(points: Sequence[Point], rows: Sequence[FamilyRow]) -> dict[
                 "zmax": 1,
                 "xgap": 2,
                 "ygap": 2,
-                "colorscale": [[0, "var(--sunken)"], [1, "var(--accent)"]],
+                "colorscale": HEAT,
+                "textfont": {"color": "var(--text)"},
                 "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate"}},
             }
         ],

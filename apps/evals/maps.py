@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Count
 
+from apps.evals.charts import HEAT
 from apps.evals.models import Case, Run
 from domain.intervals import Interval, wilson
 from domain.long_context import TASKS, family_of
@@ -115,7 +116,8 @@ def map_figure(found: ContextMap) -> dict[str, Any]:
                 "zmax": 1,
                 "xgap": 2,
                 "ygap": 2,
-                "colorscale": [[0, "var(--sunken)"], [1, "var(--accent)"]],
+                "colorscale": HEAT,
+                "textfont": {"color": "var(--text)"},
                 "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate"}},
             }
         ],

@@ -46,6 +46,13 @@ def test_the_primary_button_is_readable(side: int) -> None:
 
 
 @pytest.mark.parametrize("side", [0, 1], ids=["light", "dark"])
+def test_every_cell_of_a_heat_map_is_readable(side: int) -> None:
+    """The cells lie between the two ends, and so does their contrast."""
+    assert _contrast("text", "sunken", side) >= 4.5
+    assert _contrast("text", "heat", side) >= 4.5
+
+
+@pytest.mark.parametrize("side", [0, 1], ids=["light", "dark"])
 def test_edges_of_controls_stand_out(side: int) -> None:
     assert all(_contrast("control", surface, side) >= 3 for surface in ("page", "panel"))
 
