@@ -28,6 +28,7 @@ from domain.drift.signal import MIN_MEASURED, SIGMAS, WINDOW, Signal, unmeasured
 NAME = "logprobs"
 Sample = Mapping[str, float]  # token as text → log-probability
 FLOOR = 0.02
+_SEEN = 0.005  # in nats; a smaller shift reads as none with two decimals
 LOWEST = -30.0  # engines write impossible tokens as −9999; a jump to that would outweigh all others
 
 
@@ -140,11 +141,11 @@ def threshold(null: Sequence[float]) -> float:
 
 
 def moves(before: Sequence[Sample], now: Sequence[Sample], count: int = 3) -> list[dict[str, Any]]:
-    """The tokens that moved most: ``{"token", "before", "now"}`` in nats."""
+    """The tokens that moved most: ``{"token", "before", "now"}`` in nats; none that stayed where it was."""
     tokens = sorted({token for sample in (*before, *now) for token in sample})
     old, new = _averages(before, tokens), _averages(now, tokens)
     order = np.argsort(-np.abs(old - new))[:count]
-    return [{"token": tokens[i], "before": float(old[i]), "now": float(new[i])} for i in order]
+    return [{"token": tokens[i], "before": float(old[i]), "now": float(new[i])} for i in order if abs(old[i] - new[i]) >= _SEEN]
 
 
 def _pooled(passes: Sequence[Pass]) -> list[list[Sample]]:

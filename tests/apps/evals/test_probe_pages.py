@@ -74,6 +74,17 @@ def test_an_alarm_names_what_was_changed_here(page, probe, fake_model, actor):
     assert "moved" in body
 
 
+def test_a_round_flagged_by_its_models_name_names_no_tokens(page, probe, fake_model):
+    fake_model.model = "big-2"
+    services.probe_round(probe=fresh(probe))
+    newest = probe.rounds.order_by("-pk")[0]
+
+    body = page.get(probe.get_absolute_url()).content.decode()
+
+    assert (newest.verdict, newest.signals["logprobs"]["state"]) == ("flagged", "unchanged")
+    assert " → " not in body
+
+
 def test_an_alarm_without_a_change_here_says_so(page, probe, fake_model):
     fake_model.model = "big-2"
     for _ in range(2):

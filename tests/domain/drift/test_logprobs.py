@@ -137,6 +137,12 @@ def test_the_tokens_that_moved_most_are_named() -> None:
     ]
 
 
+def test_a_token_that_stayed_is_not_named_among_those_that_moved() -> None:
+    assert moves([{"a": -1.14, "b": -2.0}], [{"a": -1.14, "b": -4.0}]) == [
+        {"token": "b", "before": -2.0, "now": -4.0}
+    ]
+
+
 @given(samples, samples)
 def test_the_statistic_is_symmetric_and_never_negative(one: list[dict], two: list[dict]) -> None:
     assert statistic(one, two) == pytest.approx(statistic(two, one))
