@@ -32,7 +32,7 @@ from config.processes import members_of
 
 PEER = "inspect-ai 0.3.285"
 CONNECTIONS = 64
-CASES, SAMPLES = 2000, 2
+CASES, SAMPLES = 5000, 2
 PEER_SAMPLES = 500
 ROUNDS = 2
 _ROOT = Path("var/bench")
@@ -108,7 +108,7 @@ def _prepare(client: Client, url: str) -> dict[str, int]:
         "deployment_id": deployment["id"],
         "samples": SAMPLES,
         "batch_size": 250,
-        "concurrency": CONNECTIONS // 2,  # enough where no answer takes any time
+        "concurrency": CONNECTIONS,
     }
 
 
