@@ -33,7 +33,13 @@ _VERDICT_START = re.compile(r"^(better|worse|cannot tell( yet)?)\b[:;,.]? *", re
 @register.filter
 def percent(share: float | None, decimals: int = 0) -> str:
     """0.71 → "71 %"; None → "no data"."""
-    return numbers.percent(share, int(decimals))
+    return numbers.unbroken(numbers.percent(share, int(decimals)))
+
+
+@register.filter
+def unbroken(text: Any) -> str:
+    """A sentence in which no line ends between a number and its "%"."""
+    return numbers.unbroken(str(text))
 
 
 @register.filter
@@ -109,14 +115,14 @@ def _badge(look: states.Look) -> SafeString:
 @register.inclusion_tag("components/score.html")
 def score(summary: Any, plot: bool = True) -> dict[str, Any]:
     """A dot with its interval, then "71 % (64–77), n = 212, 40 sources"."""
-    text = plots.score_text(summary)
+    text = numbers.unbroken(plots.score_text(summary))
     return {"text": text, "plot": plots.score_plot(summary) if plot and summary is not None else None}
 
 
 @register.simple_tag
 def score_words(summary: Any) -> str:
     """Only the words of ``score``."""
-    return plots.score_text(summary)
+    return numbers.unbroken(plots.score_text(summary))
 
 
 @register.inclusion_tag("components/scores.html")

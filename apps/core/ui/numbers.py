@@ -1,8 +1,10 @@
 """Numbers as text: shares, points, durations and ages, never finer than what is known."""
 
+import re
 from datetime import datetime
 
 MINUS = "−"
+_UNIT = re.compile(r"(?<=\d) (?=%)|(?<=\bn) (?== )|(?<=\bn =) (?=\d)")
 
 
 def digits_for(width: float) -> int:
@@ -23,6 +25,11 @@ def number(value: float, decimals: int = 0) -> str:
 def percent(share: float | None, decimals: int = 0) -> str:
     """0.71 → "71 %"; None → "no data"."""
     return "no data" if share is None else f"{number(100 * share, decimals)} %"
+
+
+def unbroken(text: str) -> str:
+    """No line ends between a number and its "%", nor within "n = 40": for pages, not for the API."""
+    return _UNIT.sub("\u00a0", text)
 
 
 def signed(value: float, decimals: int = 1) -> str:

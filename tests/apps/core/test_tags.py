@@ -33,7 +33,9 @@ def test_a_verdict_is_said_once() -> None:
     html = _render("{% difference diff %}", diff=diff)
 
     assert html.lower().count("better") == 1
-    assert html.count("+6 points (2 to 10, paired, n = 200)") == 2  # the sentence, and the drawing's label
+    assert (
+        html.replace("\u00a0", " ").count("+6 points (2 to 10, paired, n = 200)") == 2
+    )  # the sentence, and the drawing's label
 
 
 def test_a_difference_of_two_named_sides_takes_the_colours_of_their_verdicts() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.core.ui.numbers import age, ago, count, duration, number, percent, signed
+from apps.core.ui.numbers import age, ago, count, duration, number, percent, signed, unbroken
 
 _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -14,6 +14,12 @@ _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def test_a_missing_share_is_no_data_and_never_zero() -> None:
     assert percent(None) == "no data"
     assert percent(0.0) == "0 %"
+
+
+def test_no_line_ends_between_a_number_and_its_unit_nor_within_a_count_of_cases() -> None:
+    text = "71 % (64–77), n = 212, 40 sources: 5 % more, in 3 cases"
+
+    assert unbroken(text) == "71\u00a0% (64–77), n\u00a0=\u00a0212, 40 sources: 5\u00a0% more, in 3 cases"
 
 
 @pytest.mark.parametrize(

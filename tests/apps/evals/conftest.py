@@ -214,5 +214,5 @@ def fake_model(base: BaseModel) -> Iterator[FakeModel]:
 
 
 def text(answer: Any) -> str:
-    """The page in one line."""
-    return " ".join(answer.content.decode().split())
+    """The page in one line, every space a plain one."""
+    return " ".join(answer.content.decode().replace("&nbsp;", " ").split())
