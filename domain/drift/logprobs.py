@@ -145,7 +145,11 @@ def moves(before: Sequence[Sample], now: Sequence[Sample], count: int = 3) -> li
     tokens = sorted({token for sample in (*before, *now) for token in sample})
     old, new = _averages(before, tokens), _averages(now, tokens)
     order = np.argsort(-np.abs(old - new))[:count]
-    return [{"token": tokens[i], "before": float(old[i]), "now": float(new[i])} for i in order if abs(old[i] - new[i]) >= _SEEN]
+    return [
+        {"token": tokens[i], "before": float(old[i]), "now": float(new[i])}
+        for i in order
+        if abs(old[i] - new[i]) >= _SEEN
+    ]
 
 
 def _pooled(passes: Sequence[Pass]) -> list[list[Sample]]:
