@@ -274,6 +274,12 @@ def test_a_calibration_shows_its_figures_and_its_disagreements(page, calibrated)
     assert "One voice only" in body
 
 
+def test_a_calibration_on_endpoints_with_prices_shows_what_it_cost(page, calibrated):
+    Calibration.objects.filter(pk=calibrated.pk).update(cost_usd=0.0012)
+
+    assert "$0.0012" in text(page.get(calibrated.get_absolute_url()))
+
+
 def test_a_disagreement_shows_what_the_judge_replied(page, calibrated):
     row = calibrated.answers.disagreements().get()
 
