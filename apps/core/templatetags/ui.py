@@ -37,6 +37,14 @@ def percent(share: float | None, decimals: int = 0) -> str:
 
 
 @register.filter
+def ranged(share: float | None, interval: Any) -> str:
+    """``{{ 0.71|ranged:interval }}`` → "71 % (64–77)"; without an interval the share alone."""
+    if share is None or interval is None:
+        return percent(share)
+    return numbers.unbroken(numbers.ranged(share, interval.low, interval.high))
+
+
+@register.filter(is_safe=True)
 def unbroken(text: Any) -> str:
     """A sentence in which no line ends between a number and its "%"."""
     return numbers.unbroken(str(text))
@@ -49,9 +57,9 @@ def thousands(value: float | None, decimals: int = 0) -> str:
 
 
 @register.filter
-def usd(cost: Decimal | None) -> str:
+def usd(cost: Decimal | float | None) -> str:
     """1.239 → "$1.24"; None → "unknown"."""
-    return cost_text(cost)
+    return cost_text(Decimal(str(cost)) if isinstance(cost, float) else cost)
 
 
 @register.filter
@@ -193,6 +201,12 @@ def lineage(subject: Any, current: str = "") -> dict[str, Any]:
 def transcript(messages: Iterable[Any] | None, unsure: Iterable[str] = ()) -> dict[str, Any]:
     """Chat messages, masked spans marked. A message may carry ``meta`` and ``state``."""
     return {"turns": texts.turns(messages or [], unsure)}
+
+
+@register.filter
+def spoken(message: Any) -> str:
+    """The words of one chat message, without its pictures."""
+    return texts.content_text(read(message, "content", default=""))
 
 
 @register.filter

@@ -27,6 +27,12 @@ def percent(share: float | None, decimals: int = 0) -> str:
     return "no data" if share is None else f"{number(100 * share, decimals)} %"
 
 
+def ranged(share: float, low: float, high: float) -> str:
+    """``ranged(0.71, 0.64, 0.77)`` → "71 % (64–77)", no finer than the interval."""
+    digits = digits_for(100 * (high - low))
+    return f"{percent(share, digits)} ({number(100 * low, digits)}–{number(100 * high, digits)})"
+
+
 def unbroken(text: str) -> str:
     """No line ends between a number and its "%", nor within "n = 40": for pages, not for the API."""
     return _UNIT.sub("\u00a0", text)

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from apps.core.ui.numbers import count, digits_for, number, signed
+from apps.core.ui.numbers import count, digits_for, number, percent, ranged, signed
 from apps.core.ui.reading import read
 from domain import summary
 from domain.paired import PairedDifference
@@ -80,11 +80,9 @@ def score_text(source: Any, small: int = SMALL_N) -> str:
     if data.n is not None and data.n < small:
         return f"n too small (n = {data.n})"
     if data.low is None or data.high is None:
-        text = f"{number(100 * data.value)} %"
+        text = percent(data.value)
     else:
-        digits = digits_for(100 * (data.high - data.low))
-        low, high = (number(100 * bound, digits) for bound in (data.low, data.high))
-        text = f"{number(100 * data.value, digits)} % ({low}–{high})"
+        text = ranged(data.value, data.low, data.high)
     if data.n is not None:
         text += f", n = {number(data.n)}"
     if data.clusters is not None and data.clusters != data.n:

@@ -58,11 +58,8 @@ def _turn(message: Any, unsure: list[str]) -> Turn:
     images: tuple[str, ...] = ()
     if isinstance(content, list | tuple):
         images = tuple(url for part in content if (url := _image(part)))
-        content = "\n".join(
-            str(part.get("text", "")) for part in content if isinstance(part, dict) and "text" in part
-        )
     calls = [_call(call) for call in read(message, "tool_calls", default=[]) or []]
-    said = "\n".join(part for part in (str(content), *calls) if part)
+    said = "\n".join(part for part in (content_text(content), *calls) if part)
     name = read(message, "name", default="")
     return Turn(
         who=f"{role} · {name}" if name else role,
@@ -72,6 +69,15 @@ def _turn(message: Any, unsure: list[str]) -> Turn:
         state=str(read(message, "state", default="")),
         code=bool(calls) or role == "tool",
         images=images,
+    )
+
+
+def content_text(content: Any) -> str:
+    """The words of a message's content; those of a list of parts are joined, its pictures left out."""
+    if not isinstance(content, list | tuple):
+        return str(content)
+    return "\n".join(
+        str(part.get("text", "")) for part in content if isinstance(part, dict) and "text" in part
     )
 
 

@@ -1,6 +1,7 @@
 """The components as they are written in a page."""
 
 from datetime import timedelta
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -150,6 +151,26 @@ def test_moments_keep_their_exact_time_as_a_title() -> None:
 
 def test_lists_read_as_lists() -> None:
     assert _render("{{ value|listed }}", value=["capture", "label"]) == "capture, label"
+
+
+def test_a_cost_reads_the_same_from_a_float_and_from_a_decimal() -> None:
+    assert _render("{{ a|usd }} {{ b|usd }} {{ c|usd }}", a=0.0012, b=Decimal("0.0012"), c=None) == (
+        "$0.0012 $0.0012 unknown"
+    )
+
+
+def test_a_sentence_kept_together_is_escaped_once() -> None:
+    html = _render('{{ rows|join:" "|unbroken }} {{ rows.0|unbroken }}', rows=["<b>'s 5 %", "n = 3"])
+
+    assert html == "&lt;b&gt;&#x27;s 5\u00a0% n\u00a0=\u00a03 &lt;b&gt;&#x27;s 5\u00a0%"
+
+
+def test_a_message_with_pictures_is_read_by_its_words() -> None:
+    parts = [{"type": "text", "text": "How many?"}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+
+    assert _render("{{ one|spoken }} {{ two|spoken }}", one={"content": parts}, two={"content": "Sum?"}) == (
+        "How many? Sum?"
+    )
 
 
 def test_facts_and_code_escape_what_they_show() -> None:

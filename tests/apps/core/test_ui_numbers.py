@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from apps.core.ui.numbers import age, ago, count, duration, number, percent, signed, unbroken
+from apps.core.ui.numbers import age, ago, count, duration, number, percent, ranged, signed, unbroken
 
 _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -14,6 +14,11 @@ _NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 def test_a_missing_share_is_no_data_and_never_zero() -> None:
     assert percent(None) == "no data"
     assert percent(0.0) == "0 %"
+
+
+def test_a_share_is_no_finer_than_its_interval() -> None:
+    assert ranged(0.575, 0.486, 0.664) == "57 % (49–66)"
+    assert ranged(0.99512, 0.99498, 0.99526) == "99.51 % (99.50–99.53)"
 
 
 def test_no_line_ends_between_a_number_and_its_unit_nor_within_a_count_of_cases() -> None:

@@ -55,3 +55,13 @@ def test_the_page_of_a_result_shows_the_picture(project, actor, tasks, start, fi
     assert f'<img src="{url}"' in shown.content.decode()
     assert "img-src 'self' data:" in shown.headers["Content-Security-Policy"]
     assert "How many" in text(shown)
+
+
+def test_the_list_of_cases_shows_the_words_beside_a_picture(project, actor, tasks, page):
+    suite = services.suite_create(project=project, name="Charts", by=actor)
+    made = services.suite_version_create(suite=suite, tasks=tasks, by=actor)
+
+    shown = text(page.get(made.get_absolute_url()))
+
+    assert '<td class="clip">How many' in shown
+    assert "image_url" not in shown
