@@ -64,7 +64,7 @@ def families_figure(points: Sequence[Point], rows: Sequence[FamilyRow]) -> dict[
                 "ygap": 2,
                 "colorscale": HEAT,
                 "textfont": {"color": "var(--text)"},
-                "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate"}},
+                "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate", "side": "right"}},
             }
         ],
         "layout": {
@@ -77,8 +77,8 @@ def families_figure(points: Sequence[Point], rows: Sequence[FamilyRow]) -> dict[
 def latency_figure(points: Sequence[Point]) -> dict[str, Any] | None:
     """Median and 95th percentile of the first token and of the whole answer; None where none was measured."""
     lines: list[tuple[str, str, str, Callable[[Point], float | None]]] = [
-        ("first token, median", "var(--info)", "solid", lambda point: _p50(point.figures.ttft)),
-        ("first token, p95", "var(--info)", "dot", lambda point: _p95(point.figures.ttft)),
+        ("first token, median", "var(--muted)", "solid", lambda point: _p50(point.figures.ttft)),
+        ("first token, p95", "var(--muted)", "dot", lambda point: _p95(point.figures.ttft)),
         ("whole answer, median", "var(--accent)", "solid", lambda point: _p50(point.figures.latency)),
         ("whole answer, p95", "var(--accent)", "dot", lambda point: _p95(point.figures.latency)),
     ]

@@ -118,13 +118,13 @@ def map_figure(found: ContextMap) -> dict[str, Any]:
                 "ygap": 2,
                 "colorscale": HEAT,
                 "textfont": {"color": "var(--text)"},
-                "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate"}},
+                "colorbar": {"tickformat": ".0%", "title": {"text": "pass rate", "side": "right"}},
             }
         ],
         "layout": {
             "xaxis": {"title": {"text": "length of the context, tokens"}, "type": "category"},
             "yaxis": {
-                "title": {"text": f"depth of {found.at_depth}"},
+                "title": {"text": f"depth of {found.at_depth}", "standoff": 12},
                 "type": "category",
                 "autorange": "reversed",
             },
