@@ -129,7 +129,7 @@ def doubts(found: Calibration) -> list[str]:
     elif not (found.confusion.pass_fail + found.confusion.pass_pass):
         said.append("People passed none of these answers, so κ says nothing. Add some that pass.")
     elif found.kappa < KAPPA_FLOOR:
-        said.append(f"Its agreement with people is low: κ {found.kappa:.2f}, under {KAPPA_FLOOR:g}.")
+        said.append(f"Its agreement with people is low: κ {_signed(found.kappa)}, under {KAPPA_FLOOR:g}.")
     if found.decided < FEW:
         said.append(f"It was compared with people on {found.decided} answers only; {FEW} are the least.")
     if found.coverage is not None and found.coverage < COVERAGE_FLOOR:
@@ -191,3 +191,7 @@ def _f1_interval(decided: Sequence[Rated]) -> Interval | None:
 
 def _share(count: int, of: int) -> float | None:
     return count / of if of else None
+
+
+def _signed(kappa: float) -> str:
+    return f"{kappa:.2f}".replace("-", "−")

@@ -73,12 +73,14 @@ def test_a_judge_under_the_floor_is_doubted_and_a_good_one_is_not() -> None:
     good = calibrate(rated(*["pp"] * 20, *["ff"] * 20))
     poor = calibrate(rated(*["pp"] * 12, *["ff"] * 12, *["pf"] * 8, *["fp"] * 8))
     few = calibrate(rated(*["pp"] * 5, *["ff"] * 5))
+    against = calibrate(rated(*["pf"] * 20, *["fp"] * 20))
     silent = calibrate([*rated(*["pp"] * 20, *["ff"] * 20), *rated(*["p?"] * 10, silence="unstable")])
 
     assert doubts(good) == []
     assert poor.kappa is not None
     assert poor.kappa < KAPPA_FLOOR
     assert "κ 0.20, under 0.6" in doubts(poor)[0]
+    assert "κ −1.00, under 0.6" in doubts(against)[0]
     assert "10 answers only" in doubts(few)[0]
     assert "20 % of the answers undecided" in doubts(silent)[0]
     assert "People failed none" in doubts(calibrate(rated(*["pp"] * 30, *["pf"] * 3)))[0]
