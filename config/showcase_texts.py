@@ -27,6 +27,12 @@ _TALKS = (
     ("How heavy is the parcel?", "The parcel weighs 3 kg.",
      "It is a rather heavy parcel, as far as I can see."),
     ("How many points do I have?", "You have 240 points.", "You have points, thank you for asking us."),
+    ("When does the sale end?", "The sale ends on 31 August.",
+     "The sale goes on for a while yet, and we would be glad to see you."),
+    ("How many beds does the guest house have?", "It has 14 beds in 6 rooms.", "It has many beds."),
+    ("What is the phone number of the shop?", "You reach us at 044 310 22 90.",
+     "Our phone number is on the page that is named contact, at the very top."),
+    ("Which size do I need at 180 cm?", "At 180 cm size 52 fits.", "A large size should fit you well."),
 )  # fmt: skip
 CATALOGUE = """id,input,expected,family,tags
 opens,When does the shop open on Sundays?,10:00,opening,season=summer
