@@ -60,6 +60,15 @@ def _columns(database: sqlite3.Connection) -> Iterator[tuple[str, list[Any]]]:
             yield f"{table}.{column}", [row[0] for row in rows]
 
 
+def holds_anything(folder: Path) -> bool:
+    """Whether a file in ``folder`` is not empty, while somebody else takes files away."""
+    for path in folder.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            if path.stat().st_size:
+                return True
+    return False
+
+
 def checkpoint(data: Path) -> None:
     """Move the write-ahead log into the database and empty it, as SQLite does by itself in time."""
     with contextlib.closing(sqlite3.connect(data / "flywheel.sqlite3", timeout=240)) as database:

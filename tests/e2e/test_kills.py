@@ -10,6 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.e2e.places import holds_anything
 from tests.e2e.stack import PROGRAMS, RunningStack
 from tests.e2e.work import Work, engine_models, serve_adapter, start_training
 from tests.waiting import until
@@ -205,5 +206,4 @@ def _wait_for_adapter(stack: RunningStack, port: int, adapter: str) -> list[str]
 
 def _is_drained(stack: RunningStack, work: Work) -> bool:
     raw = stack.value("SELECT count(*) FROM feedback_capture WHERE state = 'raw'")
-    spooled = [path for path in (stack.data / "spool").glob("*") if path.stat().st_size]
-    return raw == 0 and not spooled
+    return raw == 0 and not holds_anything(stack.data / "spool")
