@@ -94,7 +94,7 @@ def test_what_needs_a_person_is_not_repeated_as_an_alert(page: Client, project: 
 
 
 def test_the_last_turn_links_to_what_it_made(page: Client, finished: DemoTurn):
-    html = page.get("/").content.decode()
+    html = page.get("/").content.decode().replace("\u00a0", " ")
 
     section = html.split("Last turn of the loop")[1]
     assert "1.1 replaced 1.0." in section

@@ -55,7 +55,7 @@ def test_figures_come_with_n_and_interval_and_disagreeing_cases_are_linked(
     rows = [(False, "passed"), (True, "failed"), (True, "passed"), (True, "unscored")]
     agreement = measured(rows, agreement=FIGURE, kappa=FIGURE, f1=FIGURE, missed=1, accused=1)
 
-    html = page.get(agreement.get_absolute_url()).content.decode()
+    html = page.get(agreement.get_absolute_url()).content.decode().replace("\u00a0", " ")
 
     assert "90 % (80–95), n = 40, 22 sources" in html
     assert "(0.80 to 0.95, n = 40, 22 sources)" in html
