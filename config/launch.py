@@ -177,9 +177,8 @@ def stack(port: int, data: Path) -> Iterator[Running]:
                 f"There is no model in {environment['FLYWHEEL_BASE_MODEL_PATH']} (FLYWHEEL_BASE_MODEL_PATH)."
             )
         (data / "log").mkdir(parents=True, exist_ok=True)
-        _manage(environment, "migrate", "--verbosity", "0")
         bootstrap = json.loads(
-            _manage(environment, "bootstrap", "--json", "--sandbox-problem", _sandbox_problem())
+            _manage(environment, "bootstrap", "--migrate", "--json", "--sandbox-problem", _sandbox_problem())
         )
         process = subprocess.Popen(
             [

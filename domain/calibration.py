@@ -10,10 +10,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import rankdata
 
 from domain.agreement import cohen_kappa, fleiss_kappa, kappa_interval, krippendorff_alpha
-from domain.distributions import normal_quantile
+from domain.distributions import average_ranks, normal_quantile
 from domain.intervals import Interval, clustered_rate
 
 KAPPA_FLOOR = 0.6  # "substantial" begins above it: Landis and Koch, Biometrics 33 (1977)
@@ -144,12 +143,12 @@ def length_effect(rows: Sequence[Rated]) -> tuple[float | None, Interval | None]
     Interval: Fisher's z with the variance 1.06 / (n − 3) of Fieller, Hartley and Pearson (1957), one
     degree of freedom less for the covariate.
     """
-    scored = [row for row in rows if row.score is not None]
+    scored = [(row.score, row) for row in rows if row.score is not None]
     n = len(scored)
     if n < _FEW_LENGTHS:
         return None, None
-    human = np.array([row.human for row in scored])
-    ranks = [rankdata([row.score for row in scored]), rankdata([row.length for row in scored])]
+    human = np.array([row.human for _, row in scored])
+    ranks = [average_ranks([score for score, _ in scored]), average_ranks([row.length for _, row in scored])]
     for values in ranks:
         for side in (True, False):
             if (human == side).any():

@@ -1,7 +1,13 @@
-"""The few distribution functions that the numbers rest on, typed."""
+"""The few distribution functions that the numbers rest on, typed.
 
+``scipy.stats`` is imported where it is used: every process imports this module, few need that one, and it
+takes half a second.
+"""
+
+from collections.abc import Sequence
 from statistics import NormalDist
 
+import numpy as np
 from scipy import special
 
 _NORMAL = NormalDist()
@@ -30,3 +36,22 @@ def binomial_cdf(k: int, n: int, p: float) -> float:
 def log_beta(a: float, b: float) -> float:
     """ln B(a, b) for positive a, b."""
     return float(special.betaln(a, b))
+
+
+def beta_quantile(p: float, a: float, b: float) -> float:
+    """x with P(X ≤ x) = p for X ~ Beta(a, b)."""
+    return float(special.betaincinv(a, b, p))
+
+
+def beta_binomial_cdf(k: int, n: int, a: float, b: float) -> float:
+    """P(X ≤ k) for X ~ BetaBin(n, a, b)."""
+    from scipy.stats import betabinom
+
+    return float(betabinom.cdf(k, n, a, b))
+
+
+def average_ranks(values: Sequence[float]) -> np.ndarray:
+    """Ranks from 1, equal values sharing the mean of theirs; same length as ``values``."""
+    from scipy.stats import rankdata
+
+    return np.asarray(rankdata(values), dtype=float)

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from scipy.stats import betabinom
-
+from domain.distributions import beta_binomial_cdf
 from domain.drift.signal import ALPHA, MIN_MEASURED, Signal, unmeasured
 
 NAME = "answers"
@@ -68,7 +67,7 @@ def answers_signal(reference: Mapping[str, Any], answers: Sequence[Answer | None
 
 def chance_of_so_few(matched: int, repeats: int, asked: int, seen: int) -> float:
     """P(at most ``seen`` of ``asked`` match) of an unchanged endpoint."""
-    return float(betabinom.cdf(seen, asked, matched + 0.5, repeats - matched + 0.5))
+    return beta_binomial_cdf(seen, asked, matched + 0.5, repeats - matched + 0.5)
 
 
 @lru_cache(maxsize=1024)

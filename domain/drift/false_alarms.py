@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import beta
 
+from domain.distributions import beta_quantile
 from domain.drift.signal import ALPHA
 from domain.drift.verdicts import IN_A_ROW, Reading, Round, read_round
 
@@ -35,7 +35,7 @@ def most_alarms(every_s: float, tests: int) -> float:
 
 def upper_rate(events: int, n: int, *, confidence: float = 0.95) -> float:
     """One-sided Clopper-Pearson bound on a rate, ``events`` of ``n`` seen; 0 of n gives about 3/n."""
-    return 1.0 if events >= n else float(beta.ppf(confidence, events + 1, n - events))
+    return 1.0 if events >= n else beta_quantile(confidence, events + 1, n - events)
 
 
 def alarms_in(verdicts: Sequence[str]) -> int:

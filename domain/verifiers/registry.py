@@ -2,8 +2,9 @@
 what does it say about this answer."""
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import jsonschema  # type: ignore[import-untyped]
 
@@ -21,8 +22,6 @@ from domain.verifiers.base import (
 _BROKEN = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 _kinds: dict[str, VerifierKind] = {}
-_validators: dict[str, tuple[Any, Any]] = {}
-_partial: dict[str, Any] = {}
 
 KINDS: Mapping[str, VerifierKind] = MappingProxyType(_kinds)
 
@@ -32,8 +31,6 @@ def register(kind: VerifierKind) -> None:
     if _kinds.get(kind.name, kind) is not kind:
         raise ValueError(f"A verifier named {kind.name!r} is already registered.")
     _kinds[kind.name] = kind
-    _validators[kind.name] = (_validator(kind.params_schema), _validator(kind.reference_schema))
-    _partial[kind.name] = _validator({k: v for k, v in kind.params_schema.items() if k != "required"})
 
 
 def verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
@@ -52,9 +49,9 @@ def verify(task: TaskSpec, answer: str, evidence: Evidence) -> Verdict:
 def check_spec(spec: VerifierSpec, reference: Any) -> None:
     """Raise ``UnknownVerifier`` or ``InvalidVerifier``, with a sentence for the user."""
     kind = find(spec.kind)
-    params_validator, reference_validator = _validators[kind.name]
-    _apply(params_validator, spec.params, f"Verifier {kind.name!r}, parameters")
-    _apply(reference_validator, reference, f"Verifier {kind.name!r}, reference")
+    checks = _checks(kind.name)
+    _apply(checks.params, spec.params, f"Verifier {kind.name!r}, parameters")
+    _apply(checks.reference, reference, f"Verifier {kind.name!r}, reference")
     try:
         kind.check(spec.params, reference)
     except InvalidVerifier:
@@ -67,8 +64,8 @@ def check_params(kind: str, params: Mapping[str, Any], *, partial: bool = True) 
     """What can be said of parameters before a task brings its reference. With ``partial``, what each
     task says itself may be left out. Raises ``UnknownVerifier`` or ``InvalidVerifier``."""
     found = find(kind)
-    validator = _partial[found.name] if partial else _validators[found.name][0]
-    _apply(validator, params, f"Verifier {found.name!r}, parameters")
+    checks = _checks(found.name)
+    _apply(checks.partial if partial else checks.params, params, f"Verifier {found.name!r}, parameters")
     try:
         found.check_params(params)
     except InvalidVerifier:
@@ -84,6 +81,20 @@ def find(name: str) -> VerifierKind:
     if name not in _kinds:
         raise UnknownVerifier(f"There is no verifier {name!r}. Choose one of: {', '.join(sorted(_kinds))}.")
     return _kinds[name]
+
+
+class _Checks(NamedTuple):
+    params: Any
+    reference: Any
+    partial: Any
+
+
+@cache
+def _checks(name: str) -> _Checks:
+    """Made at first use: checking the schemas of all kinds takes as long as starting Django does."""
+    kind = _kinds[name]
+    optional = {key: value for key, value in kind.params_schema.items() if key != "required"}
+    return _Checks(_validator(kind.params_schema), _validator(kind.reference_schema), _validator(optional))
 
 
 def _validator(schema: JsonSchema) -> Any:

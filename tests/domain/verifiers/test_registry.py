@@ -1,6 +1,7 @@
 from dataclasses import replace
 from typing import Any
 
+import jsonschema
 import pytest
 
 from domain.contracts import VerifierSpec
@@ -212,3 +213,10 @@ def test_a_verifier_that_breaks_on_an_answer_decides_nothing(
 def test_parameters_that_nobody_thought_of_are_refused_in_words(kind: str, params: dict[str, Any]) -> None:
     with pytest.raises(InvalidVerifier):
         check_spec(VerifierSpec(kind=kind, params=params), None)
+
+
+@pytest.mark.parametrize("name", sorted(KINDS))
+def test_the_schemas_of_every_kind_are_sound(name: str) -> None:
+    kind = KINDS[name]
+    jsonschema.Draft202012Validator.check_schema(kind.params_schema)
+    jsonschema.Draft202012Validator.check_schema(kind.reference_schema)
