@@ -72,7 +72,7 @@ async def docker_lines(in_flight: int, embedded_rate: float) -> list[Line]:
     return [
         Line("docker: a step over attach", step * 1e3, "ms"),
         Line("docker: the same by docker exec", exec_s * 1e3, "ms"),
-        Line("docker exec ÷ attach", exec_s / step, "x", bar=20),
+        Line("docker exec ÷ attach", exec_s / step, "x", bar=15),
         Line("docker: fresh sandbox on demand", statistics.median(fresh) * 1e3, "ms", "made, run, ended"),
         Line("throughput, docker run", rate, "/s", f"{in_flight} in flight"),
         Line("throughput ÷ docker run", embedded_rate / rate, "x", "embedded backend", bar=30),

@@ -8,9 +8,8 @@ devices are left out.
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 Kind = Literal["file", "folder", "link"]
 
@@ -21,8 +20,7 @@ class SnapshotBroken(LookupError):
     """A snapshot that is not in the store, or whose content is not what its name says."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry; ``path`` is relative. ``digest`` (sha256) and ``bytes`` are of files, ``target`` of
     links. ``mode`` holds the nine permission bits of files and folders, 0 for links."""
 

@@ -204,19 +204,24 @@ class Workspace:
         now: float,
         seen: dict[tuple[int, int, int, int], str],
     ) -> dict[str, Any] | None:
-        entry: dict[str, Any] = {"path": "/".join(parts), "mode": stat.S_IMODE(found.st_mode) & 0o777}
+        path, mode = "/".join(parts), found.st_mode & 0o777
         if stat.S_ISDIR(found.st_mode):
-            return {**entry, "kind": "folder"}
+            return {"path": path, "mode": mode, "kind": "folder"}
         if stat.S_ISLNK(found.st_mode):
-            return {**entry, "kind": "link", "mode": 0, "target": os.readlink(parts[-1], dir_fd=folder)}
+            target = os.readlink(parts[-1], dir_fd=folder)
+            return {"path": path, "mode": 0, "kind": "link", "target": target}
         if not stat.S_ISREG(found.st_mode):
             return None
         key = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        digest = self._digests.get(key) or _digest(_open_file(parts[-1], folder, found))
-        after = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-        if after.st_ctime_ns == found.st_ctime_ns and now - found.st_ctime > _SETTLED_S:
+        digest = self._digests.get(key)
+        if digest:
             seen[key] = digest
-        return {**entry, "kind": "file", "bytes": found.st_size, "digest": digest}
+        else:
+            digest = _digest(_open_file(parts[-1], folder, found))
+            after = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+            if after.st_ctime_ns == found.st_ctime_ns and now - found.st_ctime > _SETTLED_S:
+                seen[key] = digest
+        return {"path": path, "mode": mode, "kind": "file", "bytes": found.st_size, "digest": digest}
 
     def _open(self, parts: Iterable[str]) -> int:
         descriptor = os.open(self.root, _FOLDER)

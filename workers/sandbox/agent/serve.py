@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _FOLDERS = ("/workspace", "/tmp", "/dev/shm")
 _INODE_SHARE = 1024  # one inode for so many bytes
+_ROWS, _LETTERS = 200, 8192  # of one line of a list
 
 
 class _Body:
@@ -145,16 +146,16 @@ class Agent:
         self._done(header)
 
     def _list(self, header: dict[str, Any], body: _Body) -> None:
-        lines: list[bytes] = []
-        size = 0
+        """Lines, each a list of entries: encoding them one by one takes as long as looking at them."""
+        rows: list[dict[str, Any]] = []
+        letters = 0
         for entry in self._workspace.scan():
-            line = json.dumps(entry).encode() + b"\n"
-            lines.append(line)
-            size += len(line)
-            if size >= BODY_LIMIT // 2:
-                self._data(header, b"".join(lines))
-                lines, size = [], 0
-        self._data(header, b"".join(lines))
+            rows.append(entry)
+            letters += len(entry["path"]) + len(entry.get("target", ""))
+            if len(rows) >= _ROWS or letters >= _LETTERS:
+                self._data(header, json.dumps(rows).encode() + b"\n")
+                rows, letters = [], 0
+        self._data(header, json.dumps(rows).encode() + b"\n")
         self._done(header)
 
     def _fetch(self, header: dict[str, Any], body: _Body) -> None:
