@@ -20,7 +20,6 @@ class Measured(NamedTuple):
     flagged: int
     quarters: int
     alarming: int
-    aside: str = ""
 
 
 class Claim(NamedTuple):
@@ -32,12 +31,12 @@ class Claim(NamedTuple):
 
 
 MEASURED: dict[str, Measured | None] = {
-    "logprobs": Measured(72, 0, 40, 0, " The threshold was chosen after seeing them."),
-    "border": None,
+    "logprobs": Measured(236, 0, 40, 0),
+    "border": Measured(236, 1, 40, 0),
 }
 _BLIND_TO = {
     "logprobs": f"Changes that move log-probabilities by less than {FLOOR} nats on average.",
-    "border": "Small changes, such as weights of eight bits, show late or never.",
+    "border": "Small changes, such as weights of eight bits, show in some rounds only, or never.",
     "warm": "Small changes, such as another adapter or weights of eight bits.",
     "answers": "Small changes, such as another adapter or weights of eight bits.",
 }
@@ -72,11 +71,11 @@ def _told(mode: str) -> str:
     found = MEASURED[mode]
     if found is None:
         return "Not measured yet."
-    rounds, flagged, quarters, alarming, aside = found
+    rounds, flagged, quarters, alarming = found
     return (
         f"Of {rounds} unchanged rounds of the pocket model under changing load {flagged} flagged "
         f"(at most {_percent(flagged, rounds)}), of {quarters} quarters simulated from them {alarming} "
-        f"alarmed (at most {_percent(alarming, quarters)}), at 95 % confidence.{aside}"
+        f"alarmed (at most {_percent(alarming, quarters)}), at 95 % confidence."
     )
 
 
