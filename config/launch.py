@@ -61,7 +61,6 @@ def main() -> int:
 
 def run_command(port: int, data: Path) -> int:
     started = time.monotonic()
-    print("Starting; this takes up to a minute the first time …", flush=True)
     with stack(port or _free_port(), data) as running:
         welcome = running.bootstrap
         print(f"\nFlywheel is at {running.url} (started in {time.monotonic() - started:.0f} s)")
@@ -176,6 +175,7 @@ def stack(port: int, data: Path) -> Iterator[Running]:
             _fail(
                 f"There is no model in {environment['FLYWHEEL_BASE_MODEL_PATH']} (FLYWHEEL_BASE_MODEL_PATH)."
             )
+        print("Starting; this takes up to a minute the first time …", flush=True)
         (data / "log").mkdir(parents=True, exist_ok=True)
         bootstrap = json.loads(
             _manage(environment, "bootstrap", "--migrate", "--json", "--sandbox-problem", _sandbox_problem())

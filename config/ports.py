@@ -1,6 +1,7 @@
 """Which ports an embedded installation takes: its own, and one for each engine beside it."""
 
 import argparse
+import random
 import socket
 
 ENGINE_OFFSETS = (11, 12)
@@ -35,8 +36,9 @@ def port_is_free(port: int) -> bool:
 
 
 def free_ports() -> int | None:
-    """A port that is free together with those of its engines."""
-    for port in range(8100, 9900, 20):
-        if all(port_is_free(number) for number in ports_of(port)):
-            return port
-    return None
+    """A port that is free together with those of its engines. Looked for from anywhere: two that start at
+    the same time would take the same first one."""
+    ports = range(8100, 9900, 20)
+    start = random.randrange(len(ports))
+    found = (port for port in (*ports[start:], *ports[:start]) if all(map(port_is_free, ports_of(port))))
+    return next(found, None)

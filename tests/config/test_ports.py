@@ -33,8 +33,22 @@ def test_a_port_is_free_again_after_its_listener_left():
 def test_a_found_port_has_room_for_its_engines(monkeypatch: pytest.MonkeyPatch):
     busy = {8100, 8131, 8152}  # a port, and engines of the two after it
     monkeypatch.setattr(ports, "port_is_free", lambda number: number not in busy)
+    monkeypatch.setattr(ports.random, "randrange", lambda count: 0)
 
     assert ports.free_ports() == 8160
+
+
+def test_every_port_is_looked_at_wherever_the_search_begins(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ports, "port_is_free", lambda number: number < 8120)
+    monkeypatch.setattr(ports.random, "randrange", lambda count: count - 1)
+
+    assert ports.free_ports() == 8100
+
+
+def test_two_searches_at_the_same_time_seldom_find_the_same_port(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ports, "port_is_free", lambda number: True)
+
+    assert len({ports.free_ports() for _ in range(40)}) > 10
 
 
 def test_no_free_port_is_none(monkeypatch: pytest.MonkeyPatch):
