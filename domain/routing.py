@@ -101,6 +101,8 @@ def endpoint_target(routing: Json, *, name: str = "", deployment_id: int | None 
                 name=f"endpoint:{known}",
                 external=True,
             )
+    if deployment_id is not None:
+        raise UnknownModel("The endpoint of this run is not registered any more.")
     raise _unknown_model(f"endpoint:{name}")
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from django.conf import settings
 from django.utils import timezone
@@ -43,6 +43,8 @@ from apps.gateway.spool import Spool
 from apps.gateway.upstream import READ_TIMEOUT_S, Upstream
 from domain import routing as routing_rules
 
+T = TypeVar("T")
+
 logger = logging.getLogger(__name__)
 
 _METHODS = {
@@ -52,6 +54,8 @@ _METHODS = {
     "/v1/feedback": "POST",
     "/v1/gateway/metrics": "GET",
 }
+
+_PERHAPS_KNOWN_NEXT = {"model_not_found", "task_type_unknown", "no_deployment", "not_ready"}
 
 _BROKEN = GatewayError(500, "Something broke on our side.", code="gateway_error")
 
@@ -176,12 +180,23 @@ class Gateway:
         record: Record | None = None
         try:
             body = check_body(await request.json_body(self._max_body_bytes), request.path)
-            job = self._job(request, caller, body)
+            job = await self._once_known(partial(self._job, request, caller, body))
             record = job.record
             await self._answer_while_wanted(request, job, send, keep_text=caller.run is None)
         finally:
             used = (record.prompt_tokens or 0) + (record.completion_tokens or 0) if record else 0
             self.limits.leave(caller.identity, used)
+
+    async def _once_known(self, find: Callable[[], T]) -> T:
+        """What ``find`` finds, in the next snapshot if not in this one: a run starts, and a caller asks,
+        within milliseconds of an endpoint's being registered."""
+        try:
+            return find()
+        except GatewayError as error:
+            if error.code not in _PERHAPS_KNOWN_NEXT:
+                raise
+        await self.snapshots.next_load()
+        return find()
 
     def _job(self, request: Request, caller: Caller, body: dict[str, Any]) -> Job:
         routing = self._routing(caller)
@@ -269,15 +284,18 @@ class Gateway:
 
     async def _models(self, caller: Caller, send: Send) -> None:
         caller.require("gateway", "read")
-        routing = self._routing(caller)
-        with routing_errors():
-            if caller.run is not None:
-                names = [routing_rules.endpoint_target(routing, deployment_id=caller.run.deployment_id).name]
-            else:
-                names = routing_rules.model_names(routing)
+        routing, names = await self._once_known(partial(self._names, caller))
         cards = [{"id": name, "object": "model", "created": 0, "owned_by": "flywheel"} for name in names]
         headers = header_pairs({"x-flywheel-revision": routing["revision"]})
         await send_json(send, 200, {"object": "list", "data": cards}, headers)
+
+    def _names(self, caller: Caller) -> tuple[routing_rules.Json, list[str]]:
+        routing = self._routing(caller)
+        with routing_errors():
+            if caller.run is None:
+                return routing, routing_rules.model_names(routing)
+            target = routing_rules.endpoint_target(routing, deployment_id=caller.run.deployment_id)
+        return routing, [target.name]
 
     async def _feedback(self, request: Request, caller: Caller, send: Send) -> None:
         caller.require("gateway", "capture")

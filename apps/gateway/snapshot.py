@@ -28,6 +28,7 @@ from apps.versions.models import Deployment, RoutingRevision
 logger = logging.getLogger(__name__)
 
 REFRESH_EVERY_S = 0.5
+NEXT_WITHIN_S = 1.5
 
 
 @dataclass(frozen=True)
@@ -142,11 +143,16 @@ class SnapshotHolder:
         self._task: asyncio.Task[None] | None = None
         self._failing = False
         self._loaded = asyncio.Event()  # replaced at every load: waiters of one load wake together
+        self._begun = self._ended = 0  # loads
 
-    async def next_load(self, within_s: float) -> None:
-        """Return after the next load, or after ``within_s`` seconds."""
+    async def next_load(self, within_s: float = NEXT_WITHIN_S) -> None:
+        """Return after a load that begins after this call, or after ``within_s`` seconds. One that is
+        under way may have read before what is waited for was written."""
+        wanted = self._begun + 1
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._loaded.wait(), within_s)
+            async with asyncio.timeout(within_s):
+                while self._ended < wanted:
+                    await self._loaded.wait()
 
     async def start(self) -> None:
         """Load once and keep loading. Until a load works, nothing is served."""
@@ -163,6 +169,8 @@ class SnapshotHolder:
 
     async def refresh(self) -> None:
         loop = asyncio.get_running_loop()
+        self._begun += 1
+        begun = self._begun
         try:
             self.current = await loop.run_in_executor(self._thread, self._load_in_thread)
             self.loaded_at = time.monotonic()
@@ -173,6 +181,7 @@ class SnapshotHolder:
             self._failing = True
             return
         finally:
+            self._ended = begun
             self._loaded.set()
             self._loaded = asyncio.Event()
         await loop.run_in_executor(self._thread, self._tell, self.current)

@@ -217,6 +217,27 @@ async def test_a_providers_refusal_of_its_key_is_not_the_callers_401(world: Worl
     assert (response.status_code, response.json()["error"]["code"]) == (502, "upstream_auth")
 
 
+@pytest.mark.parametrize("by_run", [True, False])
+async def test_an_endpoint_registered_a_moment_ago_is_asked_at_once(world: World, by_run: bool) -> None:
+    await world.routes()
+    externals = {"openai": {**EXTERNAL, "base_url": world.upstream.url}}
+    world.routing[1] = {**world.routing[1], "externals": externals}  # written, and not loaded yet
+    token = make_run_token(project_id=1, deployment_id=90, scope="evals.run:5")
+
+    asked = await (world.chat(key=token) if by_run else world.chat(model="endpoint:openai"))
+
+    assert asked.status_code == 200
+
+
+async def test_the_endpoint_of_a_run_that_is_gone_is_not_called_by_an_empty_name(world: World) -> None:
+    await world.routes()
+
+    asked = await world.chat(key=make_run_token(project_id=1, deployment_id=90, scope="evals.run:5"))
+
+    assert asked.status_code == 404
+    assert asked.json()["error"]["message"] == "The endpoint of this run is not registered any more."
+
+
 async def test_a_run_token_reaches_its_endpoint_and_nothing_else(world: World) -> None:
     await world.routes(
         externals={

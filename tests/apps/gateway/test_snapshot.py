@@ -1,5 +1,7 @@
 """What the data path knows: the newest revisions, keys and limits, and the last good state."""
 
+import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from apps.gateway.limits import Limits
 from apps.gateway.services import instance_report, key_limit_set
 from apps.gateway.snapshot import Snapshot, SnapshotHolder, SnapshotLoader
 from apps.versions.models import Deployment, RoutingRevision
-from tests.waiting import becomes
+from tests.waiting import GUARD_S, becomes
 
 
 def revision(project: Project, number: int) -> RoutingRevision:
@@ -120,6 +122,32 @@ async def test_a_new_revision_is_heard_without_asking() -> None:
 
     number = 2
     await becomes(lambda: heard[-1:] == [{1: 2}], what="the new revision is heard")
+
+    assert holder.current.revisions() == {1: 2}
+    await holder.stop()
+
+
+async def test_who_waits_for_what_was_just_written_is_not_woken_by_a_load_that_had_begun_before() -> None:
+    reads, go_on = [], threading.Event()
+
+    def load() -> Snapshot:
+        reads.append(number)
+        assert go_on.wait(GUARD_S)
+        return Snapshot({1: {"revision": reads[-1]}})
+
+    number = 1
+    holder = SnapshotHolder(load, every_s=60)
+    begun = asyncio.create_task(holder.refresh())
+    await becomes(lambda: reads == [1], what="a load has read")
+    number = 2
+    waiting = asyncio.create_task(holder.next_load(GUARD_S))
+    await asyncio.sleep(0)
+    go_on.set()
+    await begun
+    assert not waiting.done()
+
+    await holder.refresh()
+    await waiting
 
     assert holder.current.revisions() == {1: 2}
     await holder.stop()
