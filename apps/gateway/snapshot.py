@@ -69,10 +69,14 @@ class SnapshotLoader:
         self._endpoint_keys: dict[int, tuple[bytes, str]] = {}
 
     def load(self) -> Snapshot:
-        """Four to six small queries. Raises what the database raises."""
+        """Four to six small queries. Raises what the database raises.
+
+        Routing first: an endpoint that it names must not lack its key and its limits.
+        """
+        routing = self._load_routing()
         rows = list(Deployment.objects.filter(kind=Deployment.Kind.EXTERNAL, retired_at=None))
         return Snapshot(
-            self._load_routing(),
+            routing,
             _load_keys(),
             self._load_endpoint_keys(rows),
             {row.pk: _terms(row) for row in rows},

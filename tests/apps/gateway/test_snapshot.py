@@ -91,6 +91,28 @@ def test_endpoints_come_with_their_terms_and_the_number_of_gateways_that_keep_th
     assert snapshot.gateways == 2
 
 
+@pytest.mark.django_db
+def test_an_endpoint_registered_while_a_snapshot_is_read_comes_with_its_key_or_not_at_all(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = SnapshotLoader._load_routing
+
+    def register_first(loader: SnapshotLoader) -> Any:
+        Deployment.objects.create(
+            project=project, name="x", kind="external", base_url="http://x", model="m",
+            api_key=encrypt_bytes(b"sk-1"),
+        )  # fmt: skip
+        revision(project, 1)
+        return read(loader)
+
+    monkeypatch.setattr(SnapshotLoader, "_load_routing", register_first)
+    snapshot = SnapshotLoader().load()
+
+    pk = Deployment.objects.get().pk
+    assert snapshot.revisions() == {project.pk: 1}
+    assert (snapshot.endpoint_keys, set(snapshot.endpoint_terms)) == ({pk: "sk-1"}, {pk})
+
+
 async def test_the_last_good_snapshot_outlives_an_outage() -> None:
     states: list[Snapshot | Exception] = [Snapshot({1: {"revision": 3}}), OSError("gone"), Snapshot()]
 
