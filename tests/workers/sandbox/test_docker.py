@@ -347,6 +347,7 @@ def _worker(backend: DockerBackend) -> "subprocess.Popen[bytes]":
     settings = backend.settings
     code = f"""
         import asyncio
+        import signal
         from workers.sandbox.docker.settings import DockerSettings
         from workers.sandbox.docker.backend import DockerBackend
         from workers.sandbox.protocol import SandboxSpec
@@ -358,6 +359,8 @@ def _worker(backend: DockerBackend) -> "subprocess.Popen[bytes]":
                 await sandbox.exec(["sh", "-c", "echo on; sleep 600"], timeout_s=600, on_output=hear)
             finally:
                 await sandbox.close()
+        # Tests that a shell runs in the background start with it ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         asyncio.run(main())
     """
     worker = subprocess.Popen(
