@@ -42,6 +42,7 @@ _ANSWER_S = 60.0  # for anything but a program
 _JUST_S = 1.0
 _OBEY_S = 1.0  # for ending a program that is over its time
 _LIST_BYTES = 64 * MIB
+_LIST_LINE_BYTES = 1 * MIB
 _FETCH_BYTES = 256 * MIB
 _DIGEST = re.compile(r"[0-9a-f]{64}").fullmatch
 
@@ -194,11 +195,13 @@ class AgentSandbox:
 
     async def scan(self) -> Sequence[Entry]:
         data = await self._ask("list", accept=_LIST_BYTES)
+        entries: list[Entry] = []
         try:
-            rows = [row for line in data.splitlines() for row in json.loads(line)]
-            if len(rows) > MOST:
-                raise ValueError("too much")
-            entries = [_entry(row) for row in rows]
+            for line in data.split(b"\n"):
+                if line:
+                    entries += map(_entry, _rows(line))
+                if len(entries) > MOST:
+                    raise ValueError("too much")
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise await self._lost(f"the sandbox listed nonsense ({error})") from error
         return sorted(entries, key=lambda entry: entry.path)
@@ -395,6 +398,14 @@ def _error(frame: Frame) -> Exception:
     if kind == "value":
         return ValueError(text)
     return Lost(f"the sandbox failed: {text}")
+
+
+def _rows(line: bytes) -> list[Any]:
+    """Raises ``ValueError`` for a line that no honest agent writes: it would become large when parsed."""
+    rows = json.loads(line) if len(line) <= _LIST_LINE_BYTES else None
+    if not isinstance(rows, list):
+        raise ValueError("a line")
+    return rows
 
 
 def _entry(row: dict[str, Any]) -> Entry:

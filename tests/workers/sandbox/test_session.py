@@ -12,7 +12,7 @@ import pytest
 from tests.workers.sandbox.programs import SMALL
 from workers.sandbox import SandboxSpec
 from workers.sandbox.agent.frames import BODY_LIMIT, HEADER_LIMIT, LENGTHS, pack
-from workers.sandbox.protocol import SandboxGone, UnsafePath
+from workers.sandbox.protocol import MIB, SandboxGone, UnsafePath
 from workers.sandbox.session import AgentSandbox
 from workers.sandbox.wire import Lost, Wire
 
@@ -203,6 +203,20 @@ def test_memory_that_ran_out_is_the_hosts_to_say() -> None:
     assert result.status == "oom"
 
 
+_FINE = {"path": "fine", "kind": "folder", "mode": 0o755}
+
+
+def listing(text: str) -> Callable[[dict[str, Any]], list[bytes]]:
+    """An agent that lists ``text``, in frames as large as they may be."""
+    data = text.encode()
+    parts = [data[start : start + BODY_LIMIT] for start in range(0, len(data), BODY_LIMIT)]
+
+    def answer(asked: dict[str, Any]) -> list[bytes]:
+        return [*(pack({"id": asked["id"], "kind": "data"}, part) for part in parts), done(asked)]
+
+    return answer
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -219,12 +233,28 @@ def test_memory_that_ran_out_is_the_hosts_to_say() -> None:
     ids=str,
 )
 def test_entries_that_cannot_be_are_not_listed(row: Any) -> None:
-    def answer(asked: dict[str, Any]) -> list[bytes]:
-        return [pack({"id": asked["id"], "kind": "data"}, json.dumps(row).encode()), done(asked)]
-
-    error, _ = against(answer, lambda sandbox: sandbox.list())
+    error, _ = against(listing(json.dumps([_FINE, row])), lambda sandbox: sandbox.list())
 
     assert isinstance(error, SandboxGone)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["{", "7", '"a"', json.dumps(_FINE), "[" * 100_000, f"[{json.dumps(_FINE)}{' ' * MIB}]"],
+    ids=["cut", "a number", "a text", "no list", "nested", "a long line"],
+)
+def test_a_list_that_is_none_is_not_read(text: str) -> None:
+    error, _ = against(listing(text), lambda sandbox: sandbox.list())
+
+    assert isinstance(error, SandboxGone)
+
+
+def test_entries_come_in_lines_of_several() -> None:
+    lines = [json.dumps([{**_FINE, "path": path} for path in paths]) for paths in ("ca", "", "b")]
+
+    found, _ = against(listing("\n".join(lines) + "\n"), lambda sandbox: sandbox.list())
+
+    assert [entry.path for entry in found] == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("data", [b"", b"5\nab", b"x\nab", b"99999999999999999999999\n"])

@@ -1,5 +1,6 @@
 """The workspace from outside: what is put is there, what is got is that, and nothing leads out."""
 
+import asyncio
 import hashlib
 import io
 import tarfile
@@ -95,6 +96,23 @@ async def test_the_list_names_every_entry_with_its_digest(pool: WorkerPool) -> N
         ("b", "file", 2, hashlib.sha256(b"12").hexdigest()),
     ]
     assert [info.path for info in listed if info.kind == "link"] == ["link", "out"]
+
+
+async def test_many_entries_and_strange_names_are_listed_whole(pool: WorkerPool) -> None:
+    files = {f"d{n % 7}/{n}": b"%d" % n for n in range(450)} | {"new\nline": b"", '"[{': b"", "é" * 100: b""}
+    async with pool.acquire(SPEC) as box:
+        await box.put(files)
+        first = await box.list()
+        await asyncio.sleep(0.1)  # time stamps have settled: what is known is not read again
+        known = await box.list()
+        await py(box, "open('d3/3', 'r+b').write(b'x')")
+        after = await box.list()
+
+    digests = {path: hashlib.sha256(content).hexdigest() for path, content in files.items()}
+    assert {info.path: info.digest for info in first if info.kind == "file"} == digests
+    assert known == first
+    digests["d3/3"] = hashlib.sha256(b"x").hexdigest()
+    assert {info.path: info.digest for info in after if info.kind == "file"} == digests
 
 
 async def test_a_digest_is_that_of_the_content_now(pool: WorkerPool) -> None:
