@@ -10,7 +10,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +20,6 @@ DEEPEST = 128
 MOST = 200_000
 _CHUNK = 1 << 18
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_SETTLED_S = 0.05  # a time stamp younger than this may still cover another write
 
 
 class Unsafe(ValueError):
@@ -41,7 +39,6 @@ def components(path: str) -> list[str]:
 class Workspace:
     def __init__(self, root: str) -> None:
         self.root = root
-        self._digests: dict[tuple[int, int, int, int], str] = {}
 
     def check(self, path: str) -> None:
         """Could a file be put at ``path``? Raises ``Unsafe`` or ``ValueError``; changes nothing."""
@@ -104,10 +101,8 @@ class Workspace:
 
     def scan(self) -> Iterator[dict[str, Any]]:
         """Every entry that is a file, folder or link, folders before what is in them."""
-        now = time.time()
         count = 0
         waiting: list[tuple[str, ...]] = [()]
-        seen: dict[tuple[int, int, int, int], str] = {}
         while waiting:
             parts = waiting.pop()
             if len(parts) >= DEEPEST:
@@ -116,7 +111,7 @@ class Workspace:
             try:
                 for name in sorted(os.listdir(folder)):
                     found = os.stat(name, dir_fd=folder, follow_symlinks=False)
-                    entry = self._entry((*parts, name), found, folder, now, seen)
+                    entry = self._entry((*parts, name), found, folder)
                     if entry is None:
                         continue
                     count += 1
@@ -127,7 +122,6 @@ class Workspace:
                     yield entry
             finally:
                 os.close(folder)
-        self._digests = seen
 
     def link(self, path: str, target: str) -> None:
         parts = components(path)
@@ -201,8 +195,6 @@ class Workspace:
         parts: tuple[str, ...],
         found: os.stat_result,
         folder: int,
-        now: float,
-        seen: dict[tuple[int, int, int, int], str],
     ) -> dict[str, Any] | None:
         path, mode = "/".join(parts), found.st_mode & 0o777
         if stat.S_ISDIR(found.st_mode):
@@ -212,15 +204,8 @@ class Workspace:
             return {"path": path, "mode": 0, "kind": "link", "target": target}
         if not stat.S_ISREG(found.st_mode):
             return None
-        key = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-        digest = self._digests.get(key)
-        if digest:
-            seen[key] = digest
-        else:
-            digest = _digest(_open_file(parts[-1], folder, found))
-            after = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
-            if after.st_ctime_ns == found.st_ctime_ns and now - found.st_ctime > _SETTLED_S:
-                seen[key] = digest
+        # Read every time: what is written through a shared map on tmpfs changes no time stamp.
+        digest = _digest(_open_file(parts[-1], folder, found))
         return {"path": path, "mode": mode, "kind": "file", "bytes": found.st_size, "digest": digest}
 
     def _open(self, parts: Iterable[str]) -> int:
